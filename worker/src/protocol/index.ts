@@ -1,0 +1,3 @@
+export * from './manifest.ts'
+export * from './messages.ts'
+export * from './words.ts'
