@@ -1,3 +1,7 @@
+export * from './canonical-json.ts'
+export * from './input-digest.ts'
 export * from './manifest.ts'
 export * from './messages.ts'
+export * from './project-path.ts'
+export * from './routes.ts'
 export * from './words.ts'

@@ -150,7 +150,10 @@ export const phaseResponse = z.strictObject({ cancel_requested: z.boolean() })
 
 export const stagingRequest = z.strictObject({
   role: z.enum(artifactRoles),
-  media_type: z.string().regex(/^[a-z0-9.+-]+\/[a-z0-9.+-]+$/).max(100),
+  media_type: z
+    .string()
+    .regex(/^[a-z0-9.+-]+\/[a-z0-9.+-]+$/)
+    .max(100),
   byte_length: byteCount,
   sha256,
 })
