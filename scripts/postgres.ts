@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { LaunchError } from './launch-error.ts'
 import { type PostgresHome, preparePostgresHome } from './postgres-home.ts'
-import { commandLine, endProcess, freePort, isAlive, until } from './processes.ts'
+import { commandLine, dyingWithParent, endProcess, freePort, isAlive, until } from './processes.ts'
 
 export interface PostgresOptions {
   /** Everything of this server is kept in it; created if absent. A directory serves one server at a time. */
@@ -113,29 +113,18 @@ async function endLeftover(home: PostgresHome): Promise<void> {
   rmSync(pidFile(home), { force: true })
 }
 
-/** With setpriv the kernel stops the server when the launcher dies by SIGKILL. */
-function withParentDeathSignal(command: string): [string, string[]] {
-  const setpriv = '/usr/bin/setpriv'
-  return process.platform === 'linux' && existsSync(setpriv)
-    ? [setpriv, ['--pdeathsig', 'INT', command]]
-    : [command, []]
-}
-
 function spawnServer(home: PostgresHome, port: number, settings: Readonly<Record<string, string>>): ChildProcess {
   const log = openSync(logFile(home), 'w', 0o600)
   const all = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: String(port), ...settings }
-  const [command, prefix] = withParentDeathSignal(join(home.binaries, 'postgres'))
-  const child = spawn(
-    command,
-    [
-      ...prefix,
-      '-D',
-      dataDirectory(home),
-      ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-    ],
-    // Its own process group: Ctrl-C in the terminal must reach Core first and the database last.
-    { ...home.account, cwd: home.directory, env: cleanEnvironment, detached: true, stdio: ['ignore', log, log] },
-  )
+  const parameters = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const [command, args] = dyingWithParent('INT', join(home.binaries, 'postgres'), [
+    '-D',
+    dataDirectory(home),
+    ...parameters,
+  ])
+  // Its own process group: Ctrl-C in the terminal must reach Core first and the database last.
+  const options = { ...home.account, cwd: home.directory, env: cleanEnvironment, detached: true }
+  const child = spawn(command, args, { ...options, stdio: ['ignore', log, log] })
   closeSync(log)
   return child
 }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -63,4 +63,12 @@ export async function endProcess(pid: number, signal: NodeJS.Signals, patienceMs
   if (await until(() => !isAlive(pid), patienceMs)) return
   send('SIGKILL')
   await until(() => !isAlive(pid), 5_000)
+}
+
+const setpriv = '/usr/bin/setpriv'
+
+/** With setpriv the kernel sends `signal` when the launcher dies without a chance to stop its parts (SIGKILL). */
+export function dyingWithParent(signal: 'INT' | 'TERM', command: string, args: readonly string[]): [string, string[]] {
+  if (process.platform !== 'linux' || !existsSync(setpriv)) return [command, [...args]]
+  return [setpriv, ['--pdeathsig', signal, command, ...args]]
 }
