@@ -1,7 +1,6 @@
 // `npm run check`: everything that is not a test. Each part names itself when it fails.
 import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -19,7 +18,6 @@ interface Part {
 }
 
 const root = fileURLToPath(new URL('../', import.meta.url))
-const require = createRequire(import.meta.url)
 
 function command(file: string, ...args: string[]): Promise<Outcome> {
   return new Promise((resolve) => {
@@ -33,7 +31,7 @@ function command(file: string, ...args: string[]): Promise<Outcome> {
 
 /** The program `name` of an npm package, run by this Node. */
 function tool(packageName: string, name: string, ...args: string[]): Promise<Outcome> {
-  const manifest = require.resolve(`${packageName}/package.json`)
+  const manifest = join(root, 'node_modules', packageName, 'package.json')
   const { bin } = JSON.parse(readFileSync(manifest, 'utf8')) as { bin: string | Record<string, string> }
   const program = typeof bin === 'string' ? bin : bin[name]
   return command(process.execPath, join(dirname(manifest), program ?? name), ...args)
