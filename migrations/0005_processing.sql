@@ -25,6 +25,8 @@ CREATE TABLE processing.job (
   started_at timestamptz,
   finished_at timestamptz,
   prepare_expires_at timestamptz NOT NULL,
+  -- Lease of the replica that builds the input; past it another goes on from the snapshot.
+  preparer_expires_at timestamptz,
   queue_expires_at timestamptz,
   -- Back-off of a retry: not claimable before.
   claimable_at timestamptz,

@@ -33,7 +33,9 @@ export const defaultLimits = {
   /** A finalizer that is silent for this long is taken over. */
   finalizationSeconds: 30,
   /** Capture and bundling; past it the preparation counts as abandoned. */
-  prepareSeconds: 120,
+  prepareSeconds: 600,
+  /** A replica that builds an input and is silent for this long is taken over. */
+  preparerSeconds: 120,
   /** Longest stay in the queue. */
   queueWaitSeconds: 24 * 3600,
   /** Attempts of one job, first included. */

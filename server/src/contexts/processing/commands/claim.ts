@@ -1,0 +1,142 @@
+import type { AcquireRequest, AcquireResponse, Claim } from '@platen/worker/protocol'
+import { protocolBase } from '@platen/worker/protocol'
+import type { Transaction } from '../../../platform/database.ts'
+import { newId } from '../../../platform/ids.ts'
+import { claimable } from '../domain/scheduling.ts'
+import * as attempts from '../store/attempts.ts'
+import * as jobs from '../store/jobs.ts'
+import * as sessions from '../store/sessions.ts'
+import { type ProcessingParts, workTopic } from './context.ts'
+import { announceJob } from './end-job.ts'
+import { once, type WorkerCall } from './replay.ts'
+
+/** Claims as they are stored: tickets are minted for each answer. */
+type StoredClaim = Omit<Claim, 'input'> & { readonly input: Omit<Claim['input'], 'ticket'> }
+interface StoredClaims {
+  readonly claims: readonly StoredClaim[]
+}
+
+/** Safety net under the wake-ups: a waiting call looks by itself this often. */
+const lookAgainMilliseconds = 5_000
+
+/**
+ * Waits for work and claims it.
+ *
+ * @param signal ends the wait when the caller went away; claims already made stay stored for its retry
+ */
+export async function acquire(
+  parts: ProcessingParts,
+  session: sessions.Session,
+  request: AcquireRequest,
+  call: WorkerCall,
+  signal: AbortSignal,
+): Promise<AcquireResponse> {
+  const { deployment, signals } = parts
+  const deadline = performance.now() + Math.min(request.expires_in, deployment.limits.acquireWaitSeconds) * 1000
+  const wakeUp = new WakeUp()
+  // Before the first look, so that what happens between look and wait is not missed.
+  const unsubscribe = signals.subscribe(workTopic(request.processor), () => wakeUp.ring())
+  const onAbort = () => wakeUp.ring()
+  signal.addEventListener('abort', onAbort)
+  try {
+    for (;;) {
+      wakeUp.reset()
+      const claimed = await once(parts, call, (transaction) => claimAll(parts, transaction, session, request))
+      if (claimed) return { claims: claimed.response.claims.map((claim) => withTicket(parts, claim)) }
+      const left = deadline - performance.now()
+      if (left <= 0 || signal.aborted) return { claims: [] }
+      const backoff = await jobs.secondsToNextClaimable(parts.database.pool, request.processor)
+      const look = Math.min(left, lookAgainMilliseconds, backoff === null ? left : Math.max(10, backoff * 1000))
+      await wakeUp.wait(look)
+      if (signal.aborted) return { claims: [] }
+    }
+  } finally {
+    unsubscribe()
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+async function claimAll(parts: ProcessingParts, transaction: Transaction, session: sessions.Session, request: AcquireRequest) {
+  const processor = await sessions.lockProcessor(transaction, session.id, request.processor)
+  if (!processor) return null
+  const open = await attempts.countOpen(transaction, session.id, request.processor)
+  const free = claimable(request.permits, processor.slots, open)
+  if (free === 0) return null
+  await jobs.lockClaims(transaction)
+  const claims: StoredClaim[] = []
+  const started: jobs.Job[] = []
+  while (claims.length < free) {
+    const job = await jobs.findClaimable(transaction, request.processor, parts.deployment.limits)
+    if (!job) break
+    const running = await jobs.move(transaction, job, 'claimed', { phase: 'processing', newAttempt: true })
+    claims.push(await start(parts, transaction, session, running, processor.contract))
+    started.push(running)
+  }
+  if (claims.length === 0) return null
+  return {
+    response: { claims } satisfies StoredClaims as StoredClaims,
+    after: () => {
+      for (const job of started) announceJob(parts, job)
+    },
+  }
+}
+
+async function start(
+  { deployment }: ProcessingParts,
+  transaction: Transaction,
+  session: sessions.Session,
+  job: jobs.Job,
+  contract: string,
+): Promise<StoredClaim> {
+  const { id, operation, requesterId, projectId, inputSha256, inputByteLength, inputDigest } = job
+  const limits = deployment.operations.get(operation)
+  if (!limits || inputSha256 === null || inputByteLength === null || inputDigest === null) {
+    throw new Error(`job ${id} was claimable without an input or an allowed operation`)
+  }
+  const { leaseSeconds } = deployment.limits
+  const claimId = newId()
+  const number = job.attemptCount
+  await attempts.insert(transaction, { claimId, jobId: id, number, operation, requesterId, projectId, sessionId: session.id, contract, leaseSeconds })
+  return {
+    claim_id: claimId,
+    job_id: id,
+    attempt: number,
+    operation,
+    options: job.options as Claim['options'],
+    input: { byte_length: inputByteLength, sha256: inputSha256, input_digest: inputDigest },
+    limits,
+    lease_seconds: leaseSeconds,
+  }
+}
+
+function withTicket({ deployment, transferTickets }: ProcessingParts, claim: StoredClaim): Claim {
+  const ticket = transferTickets.mint({ kind: 'input', claim: claim.claim_id }, deployment.limits.transferTicketSeconds)
+  return { ...claim, input: { ...claim.input, ticket: `${protocolBase}/transfers/${ticket}` } }
+}
+
+/** A bell that stays rung until it is reset. */
+class WakeUp {
+  #rung = false
+  #answer: (() => void) | null = null
+
+  ring(): void {
+    this.#rung = true
+    this.#answer?.()
+  }
+
+  reset(): void {
+    this.#rung = false
+  }
+
+  async wait(milliseconds: number): Promise<void> {
+    if (this.#rung) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, milliseconds)
+      this.#answer = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    this.#answer = null
+  }
+}

@@ -1,0 +1,29 @@
+/** Why a queued job is not running yet. */
+export const waitingReasons = ['no_worker', 'retry_backoff', 'requester_limit', 'project_limit', 'capacity'] as const
+export type WaitingReason = (typeof waitingReasons)[number]
+
+export interface Waiting {
+  /** Whether a live, healthy session serves the operation. */
+  readonly served: boolean
+  readonly backingOff: boolean
+  readonly requesterActive: number
+  readonly projectActive: number
+}
+
+export interface ActiveLimits {
+  readonly activePerRequester: number
+  readonly activePerProject: number
+}
+
+/** The first thing that would have to change; the order is the one people can do most about. */
+export function waitingReason(waiting: Waiting, limits: ActiveLimits): WaitingReason {
+  if (!waiting.served) return 'no_worker'
+  if (waiting.backingOff) return 'retry_backoff'
+  if (waiting.requesterActive >= limits.activePerRequester) return 'requester_limit'
+  if (waiting.projectActive >= limits.activePerProject) return 'project_limit'
+  return 'capacity'
+}
+
+/** How many claims a session may take now: registered ceiling, offer, and ceiling less what it already runs. */
+export const claimable = (offer: number, ceiling: number, open: number): number =>
+  Math.max(0, Math.min(offer, ceiling, ceiling - open))

@@ -1,0 +1,80 @@
+import { cancelJob } from './commands/cancel-job.ts'
+import { acquire } from './commands/claim.ts'
+import type { ProcessingParts } from './commands/context.ts'
+import { finalize } from './commands/finalize.ts'
+import { prepareInput } from './commands/prepare-input.ts'
+import { JobReader } from './commands/read-jobs.ts'
+import { Reapers } from './commands/reap.ts'
+import type { WorkerCall } from './commands/replay.ts'
+import { Attempts } from './commands/settle-attempt.ts'
+import { type BuildCommand, submitBuild } from './commands/submit-build.ts'
+import { WorkerSessions } from './commands/worker-sessions.ts'
+import { BackgroundWork, Periodic } from './commands/background.ts'
+import type { Session } from './store/sessions.ts'
+
+export { capabilitiesTopic, type DownloadRight, jobTopic, type ProcessingParts, type Transfer } from './commands/context.ts'
+export { ProcessingMetrics } from './commands/metrics.ts'
+export type { Capability, VisibleJob } from './commands/read-jobs.ts'
+export type { WorkerCall } from './commands/replay.ts'
+export type { BuildCommand } from './commands/submit-build.ts'
+export { isTerminal, type JobState, jobStates } from './domain/lifecycle.ts'
+export { type WaitingReason, waitingReasons } from './domain/scheduling.ts'
+export { OperationUnavailableError, ProjectTypeMismatchError, WorkerRefusal } from './errors.ts'
+export type { Artifact } from './store/artifacts.ts'
+export type { Job } from './store/jobs.ts'
+export type { Session } from './store/sessions.ts'
+export { ThreadValidator, type Validator } from './validation/validator.ts'
+
+/** The commands of Processing, and the work it does by itself between them. */
+export interface Processing {
+  readonly jobs: JobReader
+  readonly sessions: WorkerSessions
+  readonly attempts: Attempts
+  buildProject(viewerId: string, command: BuildCommand): ReturnType<typeof submitBuild>
+  cancelJob(viewerId: string, jobId: string): ReturnType<typeof cancelJob>
+  acquire(session: Session, request: Parameters<typeof acquire>[2], call: WorkerCall, signal: AbortSignal): ReturnType<typeof acquire>
+  downloadUrl(artifactId: string, viewerId: string): string
+  /** The artifact a download ticket stands for, if its holder may still have it. */
+  download(ticket: string): ReturnType<JobReader['artifact']>
+  close(): Promise<void>
+}
+
+export function createProcessing(parts: ProcessingParts): Processing {
+  const { deployment, downloadTickets, log, metrics, workspace } = parts
+  const { limits } = deployment
+  const background = new BackgroundWork(log)
+  const prepare = (jobId: string) => background.run('prepare', jobId, () => prepareInput(parts, jobId))
+  const publish = (jobId: string) => background.run('finalize', jobId, () => finalize(parts, jobId))
+  const jobs = new JobReader(parts)
+  const sessions = new WorkerSessions(parts)
+  const attempts = new Attempts(parts, publish)
+  const reapers = new Reapers(parts, attempts)
+  const periodic = new Periodic(log, metrics, [
+    ['leases', limits.reaperSeconds, () => reapers.reapExpiredLeases()],
+    ['waits', limits.reaperSeconds, () => reapers.reapWaits()],
+    ['preparations', limits.reaperSeconds, async () => (await reapers.takeSilentPreparations()).map(prepare).length],
+    ['finalizations', limits.reaperSeconds, async () => (await reapers.listUnfinalized()).map(publish).length],
+    ['sessions', limits.sweepSeconds, () => sessions.sweep()],
+    ['keys', limits.sweepSeconds, async () => void (await Promise.all([reapers.sweepKeys(), workspace.projects.sweepKeys()]))],
+    ['uploads', limits.sweepSeconds, () => workspace.uploads.sweep()],
+    ['frozen_texts', limits.sweepSeconds, () => workspace.snapshots.sweep()],
+    ['blobs', limits.sweepSeconds, async () => (await parts.blobs.sweep()).blobs],
+  ])
+  return {
+    jobs,
+    sessions,
+    attempts,
+    buildProject: (viewerId, command) => submitBuild(parts, prepare, viewerId, command),
+    cancelJob: (viewerId, jobId) => cancelJob(parts, viewerId, jobId),
+    acquire: (session, request, call, signal) => acquire(parts, session, request, call, signal),
+    downloadUrl: (artifact, viewer) => `/downloads/${downloadTickets.mint({ artifact, viewer }, limits.downloadTicketSeconds)}`,
+    download: async (ticket) => {
+      const right = downloadTickets.open(ticket)
+      return right && jobs.artifact(right.viewer, right.artifact)
+    },
+    close: async () => {
+      await periodic.close()
+      await background.close()
+    },
+  }
+}

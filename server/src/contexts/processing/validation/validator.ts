@@ -1,0 +1,89 @@
+import { Worker } from 'node:worker_threads'
+import type { ArtifactRole } from '@platen/worker/protocol'
+import type { PdfReport } from './pdf-worker.ts'
+
+/** Says what is wrong with a result before it is published. */
+export interface Validator {
+  /** @returns one sentence, or null when the bytes are what their role says */
+  problemOf(file: { readonly role: ArtifactRole; readonly byteLength: number }, read: () => AsyncIterable<Buffer>): Promise<string | null>
+}
+
+const validationMilliseconds = 20_000
+const gzipMagic = Buffer.from([0x1f, 0x8b])
+
+/**
+ * Validates on a thread of its own: a document made to exhaust the parser costs that thread, not Core. The thread is
+ * kept warm and replaced when it dies or takes too long.
+ */
+export class ThreadValidator implements Validator {
+  #thread: Worker | null = null
+  #queue: Promise<unknown> = Promise.resolve()
+  #closed = false
+
+  constructor() {
+    this.#start()
+  }
+
+  async problemOf(file: { role: ArtifactRole; byteLength: number }, read: () => AsyncIterable<Buffer>): Promise<string | null> {
+    if (file.role === 'pdf') return this.#pdfProblem(await collected(read()))
+    if (file.role === 'synctex') return startsWith(read(), gzipMagic, 'it is not gzip data.')
+    return null
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#thread?.terminate()
+  }
+
+  #pdfProblem(parts: readonly Buffer[]): Promise<string | null> {
+    const bytes = new Uint8Array(Buffer.concat(parts))
+    const result = this.#queue.then(() => this.#ask(bytes))
+    this.#queue = result.catch(() => {})
+    return result
+  }
+
+  async #ask(bytes: Uint8Array): Promise<string | null> {
+    const thread = this.#thread ?? this.#start()
+    const report = await new Promise<PdfReport | 'died' | 'slow'>((resolve) => {
+      const timer = setTimeout(() => resolve('slow'), validationMilliseconds)
+      const settle = (value: PdfReport | 'died') => {
+        clearTimeout(timer)
+        thread.off('message', settle)
+        resolve(value)
+      }
+      thread.once('message', settle)
+      thread.once('exit', () => settle('died'))
+      thread.postMessage(bytes, [bytes.buffer as ArrayBuffer])
+    })
+    if (report === 'slow' || report === 'died') {
+      this.#thread = null
+      await thread.terminate()
+      if (!this.#closed) this.#start()
+      return report === 'slow' ? 'it could not be opened within 20 seconds.' : 'opening it exhausted the memory allowed for that.'
+    }
+    if ('error' in report) return `it does not open as a PDF (${report.error}).`
+    return report.pages > 0 ? null : 'it has no pages.'
+  }
+
+  #start(): Worker {
+    const thread = new Worker(new URL('./pdf-worker.ts', import.meta.url), { resourceLimits: { maxOldGenerationSizeMb: 1024 } })
+    thread.on('error', () => {})
+    thread.once('exit', () => {
+      if (this.#thread === thread) this.#thread = null
+    })
+    thread.unref()
+    this.#thread = thread
+    return thread
+  }
+}
+
+async function collected(bytes: AsyncIterable<Buffer>): Promise<Buffer[]> {
+  const parts: Buffer[] = []
+  for await (const part of bytes) parts.push(part)
+  return parts
+}
+
+async function startsWith(bytes: AsyncIterable<Buffer>, magic: Buffer, problem: string): Promise<string | null> {
+  for await (const chunk of bytes) return chunk.subarray(0, magic.length).equals(magic) ? null : problem
+  return 'it is empty.'
+}

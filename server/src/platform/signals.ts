@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
+import pg from 'pg'
+
+const channel = 'platen'
+/** PostgreSQL refuses a payload of 8,000 bytes and more. */
+const payloadBytes = 7_500
+const flushMilliseconds = 5
+const reconnectMilliseconds = 500
+const pingMilliseconds = 10_000
+
+type Listener = () => void
+
+export interface Signals {
+  /** Tells listeners of a topic, in every replica, that its state changed. Call it after the commit. */
+  announce(topic: string): void
+  /** @returns what ends the subscription */
+  subscribe(topic: string, listener: Listener): () => void
+}
+
+/**
+ * Wake-ups between replicas over LISTEN/NOTIFY. They carry no state and may be lost; a listener re-reads what it
+ * watches, and after a lost connection every listener is called once, so nothing can be missed.
+ *
+ * @remarks NOTIFY takes a database-wide lock at commit, therefore announcements are batched and sent apart from the
+ * transactions that caused them.
+ */
+export class PostgresSignals implements Signals {
+  readonly #url: string
+  readonly #log: Logger
+  readonly #origin = randomUUID().slice(0, 8)
+  readonly #listeners = new Map<string, Set<Listener>>()
+  readonly #outgoing = new Set<string>()
+  #flushTimer: NodeJS.Timeout | null = null
+  #client: pg.Client | null = null
+  #closed = false
+
+  constructor(url: string, log: Logger) {
+    this.#url = url
+    this.#log = log
+  }
+
+  async open(): Promise<void> {
+    await this.#connect()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    if (this.#flushTimer) clearTimeout(this.#flushTimer)
+    await this.#flush()
+    await this.#client?.end().catch(() => {})
+  }
+
+  announce(topic: string): void {
+    this.#deliver(topic)
+    this.#outgoing.add(topic)
+    this.#flushTimer ??= setTimeout(() => void this.#flush(), flushMilliseconds)
+  }
+
+  subscribe(topic: string, listener: Listener): () => void {
+    const listeners = this.#listeners.get(topic) ?? new Set()
+    this.#listeners.set(topic, listeners.add(listener))
+    return () => {
+      listeners.delete(listener)
+      if (listeners.size === 0 && this.#listeners.get(topic) === listeners) this.#listeners.delete(topic)
+    }
+  }
+
+  #deliver(topic: string): void {
+    for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener()
+  }
+
+  async #flush(): Promise<void> {
+    this.#flushTimer = null
+    const topics = [...this.#outgoing]
+    this.#outgoing.clear()
+    for (const payload of inPayloads(this.#origin, topics)) {
+      try {
+        await this.#client?.query('SELECT pg_notify($1, $2)', [channel, payload])
+      } catch (error) {
+        this.#log.warn({ err: error }, 'other replicas were not told of a change; they will find it when they next look')
+      }
+    }
+  }
+
+  async #connect(): Promise<void> {
+    const client = new pg.Client({ connectionString: this.#url, connectionTimeoutMillis: 10_000, keepAlive: true })
+    client.on('error', () => {})
+    client.on('notification', ({ payload }) => this.#receive(payload ?? ''))
+    await client.connect()
+    await client.query(`LISTEN ${channel}`)
+    this.#client = client
+    // A connection that a firewall dropped says nothing by itself.
+    const ping = setInterval(() => void client.query('SELECT 1').catch(() => client.end()), pingMilliseconds)
+    client.once('end', () => {
+      clearInterval(ping)
+      if (!this.#closed) void this.#reconnect()
+    })
+  }
+
+  async #reconnect(): Promise<void> {
+    this.#client = null
+    this.#log.warn('the connection that listens for changes was lost')
+    while (!this.#closed) {
+      await new Promise((resolve) => setTimeout(resolve, reconnectMilliseconds * (0.5 + Math.random())))
+      try {
+        await this.#connect()
+        this.#log.info('listening for changes again')
+        for (const topic of [...this.#listeners.keys()]) this.#deliver(topic)
+        return
+      } catch (error) {
+        this.#log.warn({ err: error }, 'cannot listen for changes yet')
+      }
+    }
+  }
+
+  #receive(payload: string): void {
+    const [origin, ...topics] = payload.split(' ')
+    if (origin === this.#origin) return
+    for (const topic of topics) this.#deliver(topic)
+  }
+}
+
+/** Topics have no spaces: they are joined by them. */
+function* inPayloads(origin: string, topics: readonly string[]): Generator<string> {
+  let payload = origin
+  for (const topic of topics) {
+    if (payload.length + topic.length + 1 > payloadBytes) {
+      yield payload
+      payload = origin
+    }
+    payload += ` ${topic}`
+  }
+  if (payload !== origin) yield payload
+}
