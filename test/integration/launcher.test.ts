@@ -260,6 +260,30 @@ test('a database whose launcher was killed ends with it, and the next start work
   await next.stop()
 })
 
+if (process.getuid?.() === 0) {
+  test("a place that PostgreSQL's account cannot enter is exchanged for another, once, and that is said", async () => {
+    await using directory = await temporaryDirectory()
+    await chmod(directory.path, 0o700)
+    const said: string[] = []
+    const options = {
+      directory: join(directory.path, 'postgres'),
+      settings: fast,
+      say: (line: string) => said.push(line),
+    }
+    const first = await startPostgres(options)
+    await first.stop()
+    const second = await startPostgres(options)
+    await second.stop()
+    try {
+      expect(first.directory).not.toBe(options.directory)
+      expect(second.directory).toBe(first.directory)
+      expect(said[0]).toMatch(/^PostgreSQL runs as user nobody, who cannot enter .*; its data is in .*\.$/)
+    } finally {
+      await rm(first.directory, { recursive: true })
+    }
+  })
+}
+
 test('the unexpected end of the database is reported', async () => {
   await using directory = await temporaryDirectory()
   const reported = Promise.withResolvers<string>()
