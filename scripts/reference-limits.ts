@@ -55,13 +55,14 @@ export function limitsPage(
   const rows = Object.entries(limits).map(
     ([name, value]) => `| \`${snakeCase(name)}\` | ${readable(name, value)} | ${reasons.get(name) ?? ''} |`,
   )
-  const operations = Object.entries(bounds).flatMap(([operation, values]) => [
+  const groups = Object.values(Object.groupBy(Object.entries(bounds), ([, values]) => JSON.stringify(values)))
+  const operations = groups.flatMap((group = []) => [
     '',
-    `### \`[operations."${operation}"]\``,
+    `### ${group.map(([operation]) => `\`[operations."${operation}"]\``).join(', ')}`,
     '',
     '| key | default |',
     '| --- | --- |',
-    ...Object.entries(values).map(([name, value]) => `| \`${name}\` | ${readable(name, value)} |`),
+    ...Object.entries(group[0]?.[1] ?? {}).map(([name, value]) => `| \`${name}\` | ${readable(name, value)} |`),
   ])
   return `${[
     '# Limits',

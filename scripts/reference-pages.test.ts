@@ -28,9 +28,14 @@ test('the reason of a limit is the comment above it', () => {
 })
 
 test('the limits page uses the names of the deployment file', () => {
-  const page = limitsPage({ queuedJobs: 1000 }, new Map([['queuedJobs', 'Waiting.']]), { 'a/v1': { wall_seconds: 60 } })
+  const page = limitsPage({ queuedJobs: 1000 }, new Map([['queuedJobs', 'Waiting.']]), {
+    'a/v1': { wall_seconds: 60 },
+    'b/v1': { wall_seconds: 60 },
+  })
   expect(page).toContain('| `queued_jobs` | 1,000 | Waiting. |')
-  expect(page).toContain('### `[operations."a/v1"]`\n\n| key | default |\n| --- | --- |\n| `wall_seconds` | 60 |')
+  expect(page).toContain(
+    '### `[operations."a/v1"]`, `[operations."b/v1"]`\n\n| key | default |\n| --- | --- |\n| `wall_seconds` | 60 |',
+  )
 })
 
 test.each([
