@@ -29,11 +29,29 @@ module.exports = {
       name: 'contexts-through-their-facade',
       comment: "Another context's index.ts is the only file of it that may be imported.",
       severity: 'error',
-      from: { path: context, pathNot: tests },
+      from: { path: context, pathNot: [tests, '/graphql/'] },
       to: {
         path: '^server/src/contexts/',
         pathNot: ['^server/src/contexts/$1/', '^server/src/contexts/[^/]+/index\\.ts$'],
       },
+    },
+    {
+      name: 'graphql-through-facades-and-types',
+      comment:
+        'GraphQL types refer to each other across contexts, as the schema is one; to anything else the way is the facade.',
+      severity: 'error',
+      from: { path: '^server/src/contexts/([^/]+)/graphql/', pathNot: tests },
+      to: {
+        path: '^server/src/contexts/',
+        pathNot: ['^server/src/contexts/$1/', '^server/src/contexts/[^/]+/(index\\.ts$|graphql/)'],
+      },
+    },
+    {
+      name: 'server-through-facades',
+      comment: 'What serves all contexts knows their facades, and of their insides the GraphQL types alone.',
+      severity: 'error',
+      from: { path: '^server/src/(graphql|http)/', pathNot: tests },
+      to: { path: '^server/src/contexts/', pathNot: '^server/src/contexts/[^/]+/(index\\.ts$|graphql/)' },
     },
     {
       name: 'domain-is-pure',

@@ -63,6 +63,11 @@ const planted: Readonly<Record<string, readonly [string, string]>> = {
     `${contexts}/workspace/commands/reach.ts`,
     `import type { x } from '../../access/store/grants.ts'\nexport type X = typeof x\n`,
   ],
+  'graphql-through-facades-and-types': [
+    `${contexts}/workspace/graphql/reach.ts`,
+    `import '../../access/domain/policy.ts'\n`,
+  ],
+  'server-through-facades': ['server/src/http/reach.ts', `import '../contexts/access/commands/grant.ts'\n`],
   'domain-is-pure': [`${contexts}/access/domain/impure.ts`, `import '../../../platform/database.ts'\n`],
   'domain-does-no-io': [`${contexts}/access/domain/reads.ts`, `import 'node:fs'\n`],
   'store-below-commands': [`${contexts}/access/store/calls.ts`, `import '../commands/grant.ts'\n`],
@@ -106,6 +111,8 @@ test('the imports that the rules are there to leave alone pass', async () => {
   const found = await violations({
     ...targets,
     [`${contexts}/workspace/commands/ask.ts`]: `import '../../access/index.ts'\nimport '../../../platform/database.ts'\n`,
+    [`${contexts}/workspace/graphql/project.ts`]: `import '../../access/graphql/types.ts'\n`,
+    'server/src/graphql/schema.ts': `import '../contexts/access/graphql/types.ts'\n`,
     [`${contexts}/access/domain/digest.ts`]: `import 'node:crypto'\nimport 'zod'\n`,
     'worker/src/agent/speaks.ts': `import '../protocol/words.ts'\n`,
     'worker/src/sandbox/run.ts': `import 'node:child_process'\n`,
