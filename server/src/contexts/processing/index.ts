@@ -1,6 +1,6 @@
 import { cancelJob } from './commands/cancel-job.ts'
 import { acquire } from './commands/claim.ts'
-import type { ProcessingParts } from './commands/context.ts'
+import { jobTopic, type ProcessingParts } from './commands/context.ts'
 import { finalize } from './commands/finalize.ts'
 import { prepareInput } from './commands/prepare-input.ts'
 import { JobReader } from './commands/read-jobs.ts'
@@ -12,7 +12,7 @@ import { WorkerSessions } from './commands/worker-sessions.ts'
 import { BackgroundWork, Periodic } from './commands/background.ts'
 import type { Session } from './store/sessions.ts'
 
-export { capabilitiesTopic, type DownloadRight, jobTopic, type ProcessingParts, type Transfer } from './commands/context.ts'
+export { type DownloadRight, type ProcessingParts, type Transfer } from './commands/context.ts'
 export { ProcessingMetrics } from './commands/metrics.ts'
 export type { Capability, VisibleJob } from './commands/read-jobs.ts'
 export type { WorkerCall } from './commands/replay.ts'
@@ -33,6 +33,8 @@ export interface Processing {
   buildProject(viewerId: string, command: BuildCommand): ReturnType<typeof submitBuild>
   cancelJob(viewerId: string, jobId: string): ReturnType<typeof cancelJob>
   acquire(session: Session, request: Parameters<typeof acquire>[2], call: WorkerCall, signal: AbortSignal): ReturnType<typeof acquire>
+  /** Calls `listener` when the job may have changed. @returns what ends it */
+  subscribe(jobId: string, listener: () => void): () => void
   downloadUrl(artifactId: string, viewerId: string): string
   /** The artifact a download ticket stands for, if its holder may still have it. */
   download(ticket: string): ReturnType<JobReader['artifact']>
@@ -67,6 +69,7 @@ export function createProcessing(parts: ProcessingParts): Processing {
     buildProject: (viewerId, command) => submitBuild(parts, prepare, viewerId, command),
     cancelJob: (viewerId, jobId) => cancelJob(parts, viewerId, jobId),
     acquire: (session, request, call, signal) => acquire(parts, session, request, call, signal),
+    subscribe: (jobId, listener) => parts.signals.subscribe(jobTopic(jobId), listener),
     downloadUrl: (artifact, viewer) => `/downloads/${downloadTickets.mint({ artifact, viewer }, limits.downloadTicketSeconds)}`,
     download: async (ticket) => {
       const right = downloadTickets.open(ticket)

@@ -78,6 +78,11 @@ export class Access {
     return role
   }
 
+  /** The viewer's roles in those of these projects where there is one. */
+  roles(principalId: string, projectIds: readonly string[]) {
+    return grants.findRoles(this.#database.pool, projectIds, principalId)
+  }
+
   rolesIn(reader: Reader, principalId: string, projectIds: readonly string[]) {
     return grants.findRoles(reader, projectIds, principalId)
   }

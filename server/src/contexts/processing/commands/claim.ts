@@ -1,5 +1,6 @@
 import type { AcquireRequest, AcquireResponse, Claim } from '@platen/worker/protocol'
 import { protocolBase } from '@platen/worker/protocol'
+import { Bell } from '../../../platform/bell.ts'
 import type { Transaction } from '../../../platform/database.ts'
 import { newId } from '../../../platform/ids.ts'
 import { claimable } from '../domain/scheduling.ts'
@@ -33,21 +34,21 @@ export async function acquire(
 ): Promise<AcquireResponse> {
   const { deployment, signals } = parts
   const deadline = performance.now() + Math.min(request.expires_in, deployment.limits.acquireWaitSeconds) * 1000
-  const wakeUp = new WakeUp()
+  const bell = new Bell()
   // Before the first look, so that what happens between look and wait is not missed.
-  const unsubscribe = signals.subscribe(workTopic(request.processor), () => wakeUp.ring())
-  const onAbort = () => wakeUp.ring()
+  const unsubscribe = signals.subscribe(workTopic(request.processor), () => bell.ring())
+  const onAbort = () => bell.ring()
   signal.addEventListener('abort', onAbort)
   try {
     for (;;) {
-      wakeUp.reset()
+      bell.reset()
       const claimed = await once(parts, call, (transaction) => claimAll(parts, transaction, session, request))
       if (claimed) return { claims: claimed.response.claims.map((claim) => withTicket(parts, claim)) }
       const left = deadline - performance.now()
       if (left <= 0 || signal.aborted) return { claims: [] }
       const backoff = await jobs.secondsToNextClaimable(parts.database.pool, request.processor)
       const look = Math.min(left, lookAgainMilliseconds, backoff === null ? left : Math.max(10, backoff * 1000))
-      await wakeUp.wait(look)
+      await bell.wait(look)
       if (signal.aborted) return { claims: [] }
     }
   } finally {
@@ -112,31 +113,4 @@ async function start(
 function withTicket({ deployment, transferTickets }: ProcessingParts, claim: StoredClaim): Claim {
   const ticket = transferTickets.mint({ kind: 'input', claim: claim.claim_id }, deployment.limits.transferTicketSeconds)
   return { ...claim, input: { ...claim.input, ticket: `${protocolBase}/transfers/${ticket}` } }
-}
-
-/** A bell that stays rung until it is reset. */
-class WakeUp {
-  #rung = false
-  #answer: (() => void) | null = null
-
-  ring(): void {
-    this.#rung = true
-    this.#answer?.()
-  }
-
-  reset(): void {
-    this.#rung = false
-  }
-
-  async wait(milliseconds: number): Promise<void> {
-    if (this.#rung) return
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, milliseconds)
-      this.#answer = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-    this.#answer = null
-  }
 }

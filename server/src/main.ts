@@ -1,0 +1,29 @@
+import { readFile } from 'node:fs/promises'
+import { pino } from 'pino'
+import { startApp } from './app.ts'
+import { readEnvironment } from './config/env.ts'
+import { parseDeployment } from './contexts/distribution/index.ts'
+import { explain } from './start-failure.ts'
+
+try {
+  const environment = readEnvironment(process.env)
+  // The processes that this one may start inherit neither.
+  delete process.env.PLATEN_SECRET
+  delete process.env.PLATEN_DEV_TOKEN
+  const { databaseUrl, deploymentFile, developmentToken, host, logLevel, port, secret } = environment
+  const deployment = parseDeployment(await readFile(deploymentFile, 'utf8'), deploymentFile)
+  const log = pino({ level: logLevel, redact: ['req.headers.authorization'] })
+  const app = await startApp({ databaseUrl, deployment, developmentToken, host, log, port, secret })
+  const stop = async () => {
+    await app.close()
+    process.exit(0)
+  }
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
+  process.once('disconnect', stop)
+  log.info({ port: app.port }, 'Core is ready')
+  process.send?.({ type: 'ready', port: app.port })
+} catch (error) {
+  process.stderr.write(`${explain(error)}\n`)
+  process.exit(1)
+}
