@@ -48,7 +48,16 @@ function record(child: ChildProcess, log: BoundedLog): { complaint: () => string
     log.write(chunk)
     complaint = (complaint + chunk.toString('utf8')).slice(-4096)
   })
-  return { complaint: () => complaint.trim() }
+  // Node's own warnings (deprecations and the like) are not why it ended.
+  const isWarning = (line: string) => /^\(node:\d+\)|^\(Use `node /.test(line)
+  return {
+    complaint: () =>
+      complaint
+        .split('\n')
+        .filter((line) => !isWarning(line))
+        .join('\n')
+        .trim(),
+  }
 }
 
 const describeEnd = (code: number | null, signal: NodeJS.Signals | null) =>

@@ -3,6 +3,8 @@ import { createServer } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 
 if (process.env.WISH === 'refuse') {
+  process.emitWarning('an option is old')
+  await delay(1)
   console.error('platen.toml, line 3: enabled must be true or false.')
   process.exit(1)
 }

@@ -1,0 +1,89 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { type App, startApp } from '../../../server/src/app.ts'
+import { type Deployment, parseDeployment } from '../../../server/src/contexts/distribution/index.ts'
+import { createDatabase, type TestDatabase } from '../database.ts'
+import { ApiClient } from './api-client.ts'
+import { WorkerClient } from './worker-client.ts'
+
+export const workerToken = `plw_local.${'w'.repeat(43)}`
+const workerDigest = createHash('sha256').update(workerToken).digest('hex')
+
+export interface TestApp extends AsyncDisposable {
+  readonly app: App
+  readonly database: TestDatabase
+  readonly url: string
+  readonly deployment: Deployment
+  /** A new principal with a token of its own. */
+  newUser(name?: string): Promise<ApiClient>
+  /** A worker that speaks the protocol by hand; it has no session yet. */
+  newWorker(): WorkerClient
+  /** Another Core on the same database. */
+  newReplica(): Promise<App>
+}
+
+export interface TestAppOptions {
+  /** Keys of `[limits]`, beside quick reapers. */
+  readonly limits?: Readonly<Record<string, number>>
+  /** Bounds of one LaTeX attempt. */
+  readonly bounds?: Readonly<Record<string, number>>
+  readonly offered?: boolean
+}
+
+/** A whole Core on a database of its own, and clients to it over real sockets. */
+export async function startTestApp({
+  limits = {},
+  bounds = {},
+  offered = true,
+}: TestAppOptions = {}): Promise<TestApp> {
+  const database = await createDatabase()
+  const deployment = parseDeployment(
+    [
+      '[operations."latex.compile.pdf/v1"]',
+      `enabled = ${offered}`,
+      ...Object.entries(bounds).map(([key, value]) => `${key} = ${value}`),
+      '[workers.local]',
+      `token_sha256 = "${workerDigest}"`,
+      'operations = ["latex.compile.pdf/v1"]',
+      '[limits]',
+      ...Object.entries({ reaper_seconds: 0.05, ...limits }).map(([key, value]) => `${key} = ${value}`),
+    ].join('\n'),
+    'test.toml',
+  )
+  const secret = randomBytes(32).toString('hex')
+  const start = () =>
+    startApp({
+      databaseUrl: database.url,
+      deployment,
+      developmentToken: null,
+      host: '127.0.0.1',
+      log: pino({ level: process.env.PLATEN_TEST_LOG ?? 'silent' }),
+      port: 0,
+      secret,
+    })
+  const apps = [await start()]
+  const app = apps[0] as App
+  const url = `http://127.0.0.1:${app.port}`
+  let users = 0
+  return {
+    app,
+    database,
+    url,
+    deployment,
+    newUser: async (name) => {
+      users += 1
+      const { principal, token } = await app.access.createPrincipal(name ?? `user ${users}`, 'test')
+      return new ApiClient(url, token, principal.id)
+    },
+    newWorker: () => new WorkerClient(url, workerToken),
+    newReplica: async () => {
+      const replica = await start()
+      apps.push(replica)
+      return replica
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const each of apps.reverse()) await each.close()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
