@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net'
-import Fastify, { type FastifyBaseLogger, type FastifyError } from 'fastify'
+import Fastify, { type FastifyBaseLogger, type FastifyError, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { z } from 'zod'
@@ -108,7 +108,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const shutdown = new AbortController()
   const server = Fastify({
     loggerInstance: log as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 2_000 },
   })

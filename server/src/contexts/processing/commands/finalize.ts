@@ -4,7 +4,7 @@ import { resultFileName, resultRoles } from '../domain/operations.ts'
 import * as artifacts from '../store/artifacts.ts'
 import * as jobs from '../store/jobs.ts'
 import * as staging from '../store/staging.ts'
-import type { ProcessingParts } from './context.ts'
+import { jobTopic, type ProcessingParts } from './context.ts'
 import { announceJob, endJob } from './end-job.ts'
 import { publishableName } from './settle-attempt.ts'
 
@@ -15,7 +15,7 @@ type Delivered = Awaited<ReturnType<typeof staging.listDelivered>>
  * taken over finds its token gone and changes nothing. May be called any number of times for a job.
  */
 export async function finalize(parts: ProcessingParts, jobId: string): Promise<void> {
-  const { database, deployment } = parts
+  const { database, deployment, signals } = parts
   const token = newId()
   const job = await jobs.takeFinalization(database.pool, jobId, token, deployment.limits.finalizationSeconds)
   if (!job) return
@@ -24,6 +24,7 @@ export async function finalize(parts: ProcessingParts, jobId: string): Promise<v
   await database.pool.transaction(async (transaction) => {
     if (await jobs.lockFinalization(transaction, jobId, token)) await jobs.updatePhase(transaction, jobId, 'publishing_result')
   })
+  signals.announce(jobTopic(jobId))
   const ended = await publish(parts, job, token, delivered, invalid)
   if (ended) announceJob(parts, ended)
 }

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { type ProblemCode, problemStatuses, protocolBase, type Route, routes } from '@platen/worker/protocol'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -65,7 +66,7 @@ export function mountWorkerProtocol(server: FastifyInstance, processing: Process
       const url = `${protocolBase}${routes.download.path.replace('{ticket}', ':ticket')}`
       transfers.get<{ Params: { ticket: string } }>(url, async (request, reply) => {
         const { byteLength, bytes } = await attempts.input(await sessionOf(request), ticketOf(request))
-        return reply.headers({ 'content-type': 'application/octet-stream', 'content-length': byteLength, 'cache-control': 'no-store' }).send(bytes)
+        return reply.headers({ 'content-type': 'application/octet-stream', 'content-length': byteLength, 'cache-control': 'no-store' }).send(Readable.from(bytes))
       })
       transfers.put<{ Params: { ticket: string } }>(url, async (request, reply) => {
         const stored = await attempts.upload(await sessionOf(request), ticketOf(request), request.raw)

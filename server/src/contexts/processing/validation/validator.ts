@@ -46,13 +46,13 @@ export class ThreadValidator implements Validator {
     const thread = this.#thread ?? this.#start()
     const report = await new Promise<PdfReport | 'died' | 'slow'>((resolve) => {
       const timer = setTimeout(() => resolve('slow'), validationMilliseconds)
+      const die = () => settle('died')
       const settle = (value: PdfReport | 'died') => {
         clearTimeout(timer)
-        thread.off('message', settle)
+        thread.off('message', settle).off('exit', die)
         resolve(value)
       }
-      thread.once('message', settle)
-      thread.once('exit', () => settle('died'))
+      thread.once('message', settle).once('exit', die)
       thread.postMessage(bytes, [bytes.buffer as ArrayBuffer])
     })
     if (report === 'slow' || report === 'died') {
