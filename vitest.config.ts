@@ -1,7 +1,11 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
 const database = ['test/support/database-server.ts']
 const unitTests = ['worker', 'server', 'sdk', 'web-widget', 'scripts', 'bench'].map((room) => `${room}/**/*.test.ts`)
+
+// Vite would take graphql's `module` entry where Node takes `main`, and there would be two of it.
+const asNodeDoes = { alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve('graphql')) }] }
 
 // Two cores are the smallest machine this has to be comfortable on; what starts whole processes runs one file at a time.
 export default defineConfig({
@@ -18,6 +22,7 @@ export default defineConfig({
         },
       },
       {
+        resolve: asNodeDoes,
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
