@@ -3,7 +3,10 @@ import { PlatenError } from './platform/errors.ts'
 /** Why Core did not start, in a sentence that says what to do; what is unforeseen keeps its stack. */
 export function explain(error: unknown): string {
   if (error instanceof PlatenError) return error.message
-  const { code, address, port, path, message, stack } = error as NodeJS.ErrnoException & { address?: string; port?: number }
+  const { code, address, port, path, message, stack } = error as NodeJS.ErrnoException & {
+    address?: string
+    port?: number
+  }
   switch (code) {
     case 'EADDRINUSE':
       return `Port ${port} at ${address} is taken. Stop what listens there, or set PORT to another one.`

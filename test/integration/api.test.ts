@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClient } from 'graphql-ws'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import WebSocket from 'ws'
 import { ApiClient } from '../support/platen/api-client.ts'
 import { startTestApp, type TestApp } from '../support/platen/app.ts'
@@ -11,13 +11,18 @@ const unknownId = (type: string) => Buffer.from(`${type}:${randomUUID()}`).toStr
 describe('the API', () => {
   let platen: TestApp
   beforeAll(async () => {
-    platen = await startTestApp({ limits: { document_bytes: 1000, upload_bytes: 5000, project_bytes: 8000, project_files: 6 } })
+    platen = await startTestApp({
+      limits: { document_bytes: 1000, upload_bytes: 5000, project_bytes: 8000, project_files: 6 },
+    })
   })
   afterAll(() => platen[Symbol.asyncDispose]())
 
   describe('without a sound token', () => {
     it.each(['', 'nonsense', `pl_${'x'.repeat(43)}`])('answers 401 to %j', async (token) => {
-      expect(await new ApiClient(platen.url, token).ask('{ viewer { name } }')).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' })
+      expect(await new ApiClient(platen.url, token).ask('{ viewer { name } }')).toMatchObject({
+        status: 401,
+        code: 'UNAUTHENTICATED',
+      })
     })
 
     it('closes a WebSocket with 4403', async () => {
@@ -28,15 +33,18 @@ describe('the API', () => {
   })
 
   describe('as a form of another origin would send it', () => {
-    it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'])('refuses %s', async (type) => {
-      const user = await platen.newUser()
-      const response = await fetch(`${platen.url}/graphql`, {
-        method: 'POST',
-        headers: { 'content-type': type, authorization: `Bearer ${user.token}` },
-        body: JSON.stringify({ query: '{ viewer { name } }' }),
-      })
-      expect(response.status).toBe(415)
-    })
+    it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'])(
+      'refuses %s',
+      async (type) => {
+        const user = await platen.newUser()
+        const response = await fetch(`${platen.url}/graphql`, {
+          method: 'POST',
+          headers: { 'content-type': type, authorization: `Bearer ${user.token}` },
+          body: JSON.stringify({ query: '{ viewer { name } }' }),
+        })
+        expect(response.status).toBe(415)
+      },
+    )
 
     it('answers no GET', async () => {
       expect((await fetch(`${platen.url}/graphql?query={viewer{name}}`)).status).toBe(404)
@@ -50,7 +58,14 @@ describe('the API', () => {
       const { job } = await anna.build(projectId)
       const read = (id: string) => ben.ask('query ($id: ID!) { project(id: $id) { id } }', { id })
       const readJob = (id: string) => ben.ask('query ($id: ID!) { job(id: $id) { id } }', { id })
-      const strange = [await read(projectId), await read(unknownId('Project')), await read('nonsense'), await read(job.id), await readJob(job.id), await readJob(unknownId('Job'))]
+      const strange = [
+        await read(projectId),
+        await read(unknownId('Project')),
+        await read('nonsense'),
+        await read(job.id),
+        await readJob(job.id),
+        await readJob(unknownId('Job')),
+      ]
       for (const answer of strange) {
         expect(answer.code).toBe('NOT_FOUND')
         expect(Object.values(answer.data)).toEqual([null])
@@ -68,13 +83,24 @@ describe('the API', () => {
       const [anna, ben] = [await platen.newUser(), await platen.newUser()]
       const projectId = await anna.newProject(article)
       const grant = (role: string) =>
-        anna.mutate('grantProjectAccess', 'GrantProjectAccessInput', { projectId, principalId: ben.globalId, role }, '... on GrantProjectAccessPayload { project { id } }')
+        anna.mutate(
+          'grantProjectAccess',
+          'GrantProjectAccessInput',
+          { projectId, principalId: ben.globalId, role },
+          '... on GrantProjectAccessPayload { project { id } }',
+        )
       await grant('VIEWER')
-      expect((await ben.ask('query ($id: ID!) { project(id: $id) { role files { path } } }', { id: projectId })).data.project).toEqual({
+      expect(
+        (await ben.ask('query ($id: ID!) { project(id: $id) { role files { path } } }', { id: projectId })).data
+          .project,
+      ).toEqual({
         role: 'VIEWER',
         files: [{ path: 'main.tex' }],
       })
-      expect(await ben.write(projectId, 'x.tex', 'x')).toMatchObject({ __typename: 'ValidationError', issues: [{ code: 'role_too_weak' }] })
+      expect(await ben.write(projectId, 'x.tex', 'x')).toMatchObject({
+        __typename: 'ValidationError',
+        issues: [{ code: 'role_too_weak' }],
+      })
       expect(await ben.build(projectId)).toMatchObject({ __typename: 'ValidationError' })
       await grant('EDITOR')
       expect(await ben.write(projectId, 'x.tex', 'x')).toMatchObject({ __typename: 'WriteDocumentPayload' })
@@ -86,14 +112,24 @@ describe('the API', () => {
       await worker.open()
       const projectId = await anna.newProject(article)
       const access = (field: string, more: object) =>
-        anna.mutate(field, `${field[0]?.toUpperCase()}${field.slice(1)}Input`, { projectId, principalId: ben.globalId, ...more }, '__typename')
+        anna.mutate(
+          field,
+          `${field[0]?.toUpperCase()}${field.slice(1)}Input`,
+          { projectId, principalId: ben.globalId, ...more },
+          '__typename',
+        )
       await access('grantProjectAccess', { role: 'EDITOR' })
       const { job } = await ben.build(projectId)
       await worker.deliver(await worker.claim())
       const [artifact] = (await ben.finished(job.id)).artifacts
       expect((await fetch(platen.url + artifact.downloadUrl)).status).toBe(200)
       await access('revokeProjectAccess', {})
-      expect(await ben.job(job.id)).toMatchObject({ state: 'SUCCEEDED', artifacts: [], diagnostics: [], inputDigest: null })
+      expect(await ben.job(job.id)).toMatchObject({
+        state: 'SUCCEEDED',
+        artifacts: [],
+        diagnostics: [],
+        inputDigest: null,
+      })
       expect((await fetch(platen.url + artifact.downloadUrl)).status).toBe(404)
       expect((await anna.job(job.id)).artifacts).toHaveLength(1)
     })
@@ -122,13 +158,21 @@ describe('the API', () => {
     it('refuses a document, an upload, a project and a file too many, each by name', async () => {
       const user = await platen.newUser()
       const projectId = await user.newProject(article)
-      expect(await user.write(projectId, 'big.tex', 'x'.repeat(1001))).toMatchObject({ issues: [{ code: 'too_large', path: ['files', 'big.tex'] }] })
+      expect(await user.write(projectId, 'big.tex', 'x'.repeat(1001))).toMatchObject({
+        issues: [{ code: 'too_large', path: ['files', 'big.tex'] }],
+      })
       const declared = { byteLength: 5001, sha256: 'a'.repeat(64) }
-      expect(await user.mutate('createUpload', 'CreateUploadInput', declared, '__typename')).toMatchObject({ issues: [{ code: 'too_large', path: ['byteLength'] }] })
+      expect(await user.mutate('createUpload', 'CreateUploadInput', declared, '__typename')).toMatchObject({
+        issues: [{ code: 'too_large', path: ['byteLength'] }],
+      })
       await user.upload(projectId, 'a.bin', Buffer.alloc(4000, 1))
-      expect(await user.upload(projectId, 'b.bin', Buffer.alloc(4500, 2))).toMatchObject({ issues: [{ code: 'too_large', path: ['files', 'b.bin'] }] })
+      expect(await user.upload(projectId, 'b.bin', Buffer.alloc(4500, 2))).toMatchObject({
+        issues: [{ code: 'too_large', path: ['files', 'b.bin'] }],
+      })
       for (const name of ['1', '2', '3', '4']) await user.write(projectId, `${name}.tex`, name)
-      expect(await user.write(projectId, 'seventh.tex', 'x')).toMatchObject({ issues: [{ code: 'too_large', path: ['files', 'seventh.tex'] }] })
+      expect(await user.write(projectId, 'seventh.tex', 'x')).toMatchObject({
+        issues: [{ code: 'too_large', path: ['files', 'seventh.tex'] }],
+      })
     })
   })
 
@@ -138,14 +182,23 @@ describe('the API', () => {
 
     it('refuses an empty project, one without a source and a missing entry, and makes no job', async () => {
       const user = await platen.newUser()
-      expect(await user.build(await user.newProject())).toMatchObject({ __typename: 'ValidationError', issues: [{ path: ['files'], code: 'required' }] })
-      expect(await user.build(await user.newProject({ 'notes.txt': 'x' }))).toMatchObject({ issues: [{ path: ['files'], code: 'required' }] })
+      expect(await user.build(await user.newProject())).toMatchObject({
+        __typename: 'ValidationError',
+        issues: [{ path: ['files'], code: 'required' }],
+      })
+      expect(await user.build(await user.newProject({ 'notes.txt': 'x' }))).toMatchObject({
+        issues: [{ path: ['files'], code: 'required' }],
+      })
       expect(await user.build(await user.newProject(article), { latex: { entryPath: 'thesis.tex' } })).toMatchObject({
         issues: [{ path: ['latex', 'entryPath'], code: 'not_found' }],
       })
       const settings = { entryPath: 'gone.tex' }
-      expect(await user.build(await user.newProject(article, { settings }))).toMatchObject({ issues: [{ path: ['settings', 'entryPath'], code: 'not_found' }] })
-      expect(await user.build(await user.newProject(article), { latex: { entryPath: '../x.tex' } })).toMatchObject({ issues: [{ code: 'unsafe_path' }] })
+      expect(await user.build(await user.newProject(article, { settings }))).toMatchObject({
+        issues: [{ path: ['settings', 'entryPath'], code: 'not_found' }],
+      })
+      expect(await user.build(await user.newProject(article), { latex: { entryPath: '../x.tex' } })).toMatchObject({
+        issues: [{ code: 'unsafe_path' }],
+      })
       await noJobs(user)
     })
 
@@ -159,7 +212,9 @@ describe('the API', () => {
     it('refuses an operation that the deployment does not offer', async () => {
       await using without = await startTestApp({ offered: false })
       const user = await without.newUser()
-      expect(await user.build(await user.newProject(article))).toMatchObject({ __typename: 'OperationUnavailableError' })
+      expect(await user.build(await user.newProject(article))).toMatchObject({
+        __typename: 'OperationUnavailableError',
+      })
       expect((await user.ask('{ capabilities { operation } }')).data.capabilities).toEqual([])
     })
 
@@ -178,13 +233,22 @@ describe('the API', () => {
     it('says WAITING until a worker serves the operation, takes jobs meanwhile, and then names its toolchain', async () => {
       await using fresh = await startTestApp()
       const user = await fresh.newUser()
-      const ask = async () => (await user.ask('{ capabilities { operation state processors { name engines } } }')).data.capabilities
+      const ask = async () =>
+        (await user.ask('{ capabilities { operation state processors { name engines } } }')).data.capabilities
       expect(await ask()).toEqual([{ operation: 'latex.compile.pdf/v1', state: 'WAITING', processors: [] }])
       const { job } = await user.build(await user.newProject(article))
-      expect(await user.until(job.id, (state) => state.state === 'QUEUED')).toMatchObject({ waitingReason: 'NO_WORKER' })
+      expect(await user.until(job.id, (state) => state.state === 'QUEUED')).toMatchObject({
+        waitingReason: 'NO_WORKER',
+      })
       const worker = fresh.newWorker()
       await worker.open()
-      expect(await ask()).toEqual([{ operation: 'latex.compile.pdf/v1', state: 'AVAILABLE', processors: [{ name: 'test', engines: ['pdflatex'] }] }])
+      expect(await ask()).toEqual([
+        {
+          operation: 'latex.compile.pdf/v1',
+          state: 'AVAILABLE',
+          processors: [{ name: 'test', engines: ['pdflatex'] }],
+        },
+      ])
       await worker.deliver(await worker.claim())
       expect(await user.finished(job.id)).toMatchObject({ state: 'SUCCEEDED' })
     })
@@ -196,9 +260,16 @@ describe('the API', () => {
       const worker = platen.newWorker()
       await worker.open()
       const { job } = await user.build(await user.newProject(article))
-      const client = createClient({ url: `${platen.url.replace('http', 'ws')}/graphql`, webSocketImpl: WebSocket, connectionParams: { token: user.token } })
+      const client = createClient({
+        url: `${platen.url.replace('http', 'ws')}/graphql`,
+        webSocketImpl: WebSocket,
+        connectionParams: { token: user.token },
+      })
       const seen: { state: string; version: string; artifacts: unknown[] }[] = []
-      const stream = client.iterate<{ job: (typeof seen)[number] }>({ query: 'subscription ($id: ID!) { job(id: $id) { state version artifacts { id } } }', variables: { id: job.id } })
+      const stream = client.iterate<{ job: (typeof seen)[number] }>({
+        query: 'subscription ($id: ID!) { job(id: $id) { state version artifacts { id } } }',
+        variables: { id: job.id },
+      })
       const work = worker.claim().then((claim) => worker.deliver(claim))
       for await (const { data } of stream) if (data) seen.push(data.job)
       await work
@@ -230,7 +301,12 @@ describe('the API', () => {
         const { job } = await user.build(await user.newProject(article))
         made.unshift(job.id)
       }
-      const page = async (args: string) => (await user.ask(`{ jobs(${args}) { edges { cursor node { id } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }`)).data.jobs
+      const page = async (args: string) =>
+        (
+          await user.ask(
+            `{ jobs(${args}) { edges { cursor node { id } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }`,
+          )
+        ).data.jobs
       // biome-ignore lint/suspicious/noExplicitAny: as the API sent it
       const ids = (connection: any) => connection.edges.map((edge: any) => edge.node.id)
       const first = await page('first: 2')
@@ -259,11 +335,18 @@ describe('the API', () => {
       const text = '\ufeffa\r\nb\rü😀'
       const { file } = await user.write(projectId, 'a.tex', text)
       expect(file.byteLength).toBe(String(Buffer.byteLength(text)))
-      const move = (from: string, to: string) => user.mutate('moveFile', 'MoveFileInput', { projectId, from, to }, '... on MoveFilePayload { file { path sha256 } }')
+      const move = (from: string, to: string) =>
+        user.mutate(
+          'moveFile',
+          'MoveFileInput',
+          { projectId, from, to },
+          '... on MoveFilePayload { file { path sha256 } }',
+        )
       expect(await move('a.tex', 'a.tex/b.tex')).toMatchObject({ file: { path: 'a.tex/b.tex', sha256: file.sha256 } })
       expect(await move('a.tex/b.tex', 'A.TEX')).toMatchObject({ file: { path: 'A.TEX', sha256: file.sha256 } })
       expect(await move('nothing.tex', 'x.tex')).toMatchObject({ issues: [{ code: 'not_found' }] })
-      const remove = (path: string) => user.mutate('deleteFile', 'DeleteFileInput', { projectId, path }, '... on DeleteFilePayload { deletedPath }')
+      const remove = (path: string) =>
+        user.mutate('deleteFile', 'DeleteFileInput', { projectId, path }, '... on DeleteFilePayload { deletedPath }')
       expect(await remove('A.TEX')).toMatchObject({ deletedPath: 'A.TEX' })
       expect(await remove('A.TEX')).toMatchObject({ issues: [{ code: 'not_found' }] })
     })
@@ -271,7 +354,9 @@ describe('the API', () => {
     it('does not count a change that changes nothing', async () => {
       const user = await platen.newUser()
       const projectId = await user.newProject(article)
-      const generation = async () => (await user.ask('query ($id: ID!) { project(id: $id) { generation } }', { id: projectId })).data.project.generation
+      const generation = async () =>
+        (await user.ask('query ($id: ID!) { project(id: $id) { generation } }', { id: projectId })).data.project
+          .generation
       const before = await generation()
       await user.write(projectId, 'main.tex', article['main.tex'])
       expect(await generation()).toBe(before)
@@ -284,12 +369,20 @@ describe('the API', () => {
     const user = await platen.newUser()
     const { data } = await user.ask(`{ __schema { types { name description
       fields { name description args { name description } } inputFields { name description } enumValues { name description } } } }`)
-    interface Described { name: string; description?: string | null; fields?: Described[]; args?: Described[]; inputFields?: Described[]; enumValues?: Described[] }
+    interface Described {
+      name: string
+      description?: string | null
+      fields?: Described[]
+      args?: Described[]
+      inputFields?: Described[]
+      enumValues?: Described[]
+    }
     const bare: string[] = []
     const walk = (thing: Described, path: string) => {
       const here = path === '' ? thing.name : `${path}.${thing.name}`
       if (!thing.description) bare.push(here)
-      for (const inner of [thing.fields, thing.args, thing.inputFields, thing.enumValues]) for (const each of inner ?? []) walk(each, here)
+      for (const inner of [thing.fields, thing.args, thing.inputFields, thing.enumValues])
+        for (const each of inner ?? []) walk(each, here)
     }
     for (const type of data.__schema.types as Described[]) if (!type.name.startsWith('__')) walk(type, '')
     expect(bare).toEqual([])

@@ -25,7 +25,13 @@ describe('buildProject', () => {
     expect(delivered).toMatchObject({ status: 200, body: { state: 'finalizing' } })
 
     const ended = await user.finished(job.id)
-    expect(ended).toMatchObject({ state: 'SUCCEEDED', phase: null, attempt: 1, failure: null, processorContract: 'c'.repeat(64) })
+    expect(ended).toMatchObject({
+      state: 'SUCCEEDED',
+      phase: null,
+      attempt: 1,
+      failure: null,
+      processorContract: 'c'.repeat(64),
+    })
     expect(ended.artifacts).toMatchObject([{ role: 'PDF', mediaType: 'application/pdf', fileName: 'Test.pdf' }])
   })
 

@@ -47,7 +47,8 @@ describe('the database', () => {
       cancelled: ['cancelled'],
       expired: ['expired'],
     }
-    for (const step of way[state] ?? []) await client.query(`UPDATE processing.job SET ${setState(step)} WHERE id = $1`, [id])
+    for (const step of way[state] ?? [])
+      await client.query(`UPDATE processing.job SET ${setState(step)} WHERE id = $1`, [id])
     return id
   }
   const attempt = (jobId: string, number: number) =>
@@ -72,7 +73,9 @@ describe('the database', () => {
 
   it('never changes a finished job', async () => {
     const id = await job('succeeded')
-    await expect(client.query(`UPDATE processing.job SET diagnostics = '[]' WHERE id = $1`, [id])).rejects.toMatchObject({ constraint: 'job_terminal' })
+    await expect(
+      client.query(`UPDATE processing.job SET diagnostics = '[]' WHERE id = $1`, [id]),
+    ).rejects.toMatchObject({ constraint: 'job_terminal' })
   })
 
   it('keeps one open attempt a job, and numbers them once', async () => {
@@ -86,7 +89,8 @@ describe('the database', () => {
 
   it('publishes a job once', async () => {
     const id = await job('finalizing')
-    const publish = () => client.query('INSERT INTO processing.publication (job_id, claim_id) VALUES ($1, $2)', [id, randomUUID()])
+    const publish = () =>
+      client.query('INSERT INTO processing.publication (job_id, claim_id) VALUES ($1, $2)', [id, randomUUID()])
     await publish()
     await expect(publish()).rejects.toMatchObject({ constraint: 'publication_pkey' })
   })
@@ -98,18 +102,26 @@ describe('the database', () => {
     ['a failure without its reason', 'running', `state = 'failed', phase = NULL, finished_at = now()`],
     ['a phase of another state', 'queued', `phase = 'processing'`],
     ['more attempts than allowed', 'running', 'attempt_count = 4'],
-    ['a finalization token outside of finalization', 'running', 'finalization_token = gen_random_uuid(), finalization_expires_at = now()'],
+    [
+      'a finalization token outside of finalization',
+      'running',
+      'finalization_token = gen_random_uuid(), finalization_expires_at = now()',
+    ],
     ['a new phase without a new version', 'running', `phase = 'uploading_result'`],
     ['half an input', 'preparing', 'input_digest = NULL'],
   ]
   it.each(refused)('refuses %s', async (_what, state, change) => {
     const id = await job(state)
-    await expect(client.query(`UPDATE processing.job SET ${change} WHERE id = $1`, [id])).rejects.toMatchObject({ code: expect.stringMatching(/^23(514|505)$/) })
+    await expect(client.query(`UPDATE processing.job SET ${change} WHERE id = $1`, [id])).rejects.toMatchObject({
+      code: expect.stringMatching(/^23(514|505)$/),
+    })
   })
 
   it('records each state and phase with its time', async () => {
     const id = await job('succeeded')
-    const { rows } = await client.query('SELECT state FROM processing.phase_history WHERE job_id = $1 ORDER BY at', [id])
+    const { rows } = await client.query('SELECT state FROM processing.phase_history WHERE job_id = $1 ORDER BY at', [
+      id,
+    ])
     expect(rows.map((row) => row.state)).toContain('running')
   })
 
@@ -117,7 +129,10 @@ describe('the database', () => {
     const projectId = randomUUID()
     await client.query(`INSERT INTO workspace.project (id, name, type) VALUES ($1, 'x', 'LATEX')`, [projectId])
     const file = (path: string) =>
-      client.query(`INSERT INTO workspace.file (id, project_id, path, path_key, kind) VALUES ($1, $2, $3, lower($3), 'document')`, [randomUUID(), projectId, path])
+      client.query(
+        `INSERT INTO workspace.file (id, project_id, path, path_key, kind) VALUES ($1, $2, $3, lower($3), 'document')`,
+        [randomUUID(), projectId, path],
+      )
     await file('main.tex')
     await expect(file('MAIN.tex')).rejects.toMatchObject({ code: '23505' })
   })

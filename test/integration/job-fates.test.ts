@@ -9,7 +9,9 @@ describe('what becomes of a job', () => {
   let platen: TestApp
   let database: pg.Pool
   beforeAll(async () => {
-    platen = await startTestApp({ limits: { retry_backoff_seconds: 0.1, active_per_requester: 2, active_per_project: 1 } })
+    platen = await startTestApp({
+      limits: { retry_backoff_seconds: 0.1, active_per_requester: 2, active_per_project: 1 },
+    })
     database = new pg.Pool({ connectionString: platen.database.url, max: 2 })
   })
   afterAll(async () => {
@@ -26,7 +28,9 @@ describe('what becomes of a job', () => {
   }
   /** What the clock would do, were it waited for. */
   const expireLease = (claimId: string) =>
-    database.query(`UPDATE processing.attempt SET lease_expires_at = now() - interval '1 second' WHERE claim_id = $1`, [claimId])
+    database.query(`UPDATE processing.attempt SET lease_expires_at = now() - interval '1 second' WHERE claim_id = $1`, [
+      claimId,
+    ])
 
   it('starts again as attempt 2 when its worker falls silent, and takes nothing from the first', async () => {
     const { user, worker, jobId, claim } = await held()
@@ -49,7 +53,11 @@ describe('what becomes of a job', () => {
       await expireLease(current.claim_id)
       if (attempt < 3) current = await worker.claim()
     }
-    expect(await user.finished(jobId)).toMatchObject({ state: 'FAILED', failure: { class: 'WORKER_INTERRUPTED' }, attempt: 3 })
+    expect(await user.finished(jobId)).toMatchObject({
+      state: 'FAILED',
+      failure: { class: 'WORKER_INTERRUPTED' },
+      attempt: 3,
+    })
   })
 
   it('is tried again after a transient failure, and not after the input was rejected', async () => {
@@ -58,7 +66,11 @@ describe('what becomes of a job', () => {
     const again = await worker.claim()
     expect(again.attempt).toBe(2)
     expect(await worker.fail(again, 'processor_rejected')).toMatchObject({ body: { state: 'failed' } })
-    expect(await user.job(jobId)).toMatchObject({ state: 'FAILED', failure: { class: 'PROCESSOR_REJECTED' }, attempt: 2 })
+    expect(await user.job(jobId)).toMatchObject({
+      state: 'FAILED',
+      failure: { class: 'PROCESSOR_REJECTED' },
+      attempt: 2,
+    })
   })
 
   it('is cancelled at once while it waits', async () => {
@@ -72,9 +84,14 @@ describe('what becomes of a job', () => {
     const { user, worker, jobId, claim } = await held()
     await worker.stage(claim, 'pdf', smallPdf)
     expect(await user.cancel(jobId)).toMatchObject({ job: { state: 'RUNNING', cancelRequested: true } })
-    expect(await worker.post(`/sessions/${worker.sessionId}/heartbeat`, { processors: [] })).toMatchObject({ body: { cancelled_claims: [claim.claim_id] } })
+    expect(await worker.post(`/sessions/${worker.sessionId}/heartbeat`, { processors: [] })).toMatchObject({
+      body: { cancelled_claims: [claim.claim_id] },
+    })
     expect(await worker.of(claim, 'heartbeat')).toMatchObject({ body: { cancel_requested: true } })
-    expect(await worker.of(claim, 'complete', { roles: ['pdf'], diagnostics: [] })).toMatchObject({ status: 409, body: { code: 'claim_cancelled' } })
+    expect(await worker.of(claim, 'complete', { roles: ['pdf'], diagnostics: [] })).toMatchObject({
+      status: 409,
+      body: { code: 'claim_cancelled' },
+    })
     expect(await worker.fail(claim, 'worker_interrupted')).toMatchObject({ body: { state: 'cancelled' } })
     expect(await user.job(jobId)).toMatchObject({ state: 'CANCELLED', artifacts: [] })
   })
@@ -97,7 +114,10 @@ describe('what becomes of a job', () => {
     for (let round = 0; round < 8; round += 1) {
       const { user, worker, jobId, claim } = await held()
       await worker.stage(claim, 'pdf', smallPdf)
-      const [delivery] = await Promise.all([worker.of(claim, 'complete', { roles: ['pdf'], diagnostics: [] }), user.cancel(jobId)])
+      const [delivery] = await Promise.all([
+        worker.of(claim, 'complete', { roles: ['pdf'], diagnostics: [] }),
+        user.cancel(jobId),
+      ])
       if (delivery.status !== 200) await worker.fail(claim, 'worker_interrupted')
       const job = await user.finished(jobId)
       expect(job.state).toBe(delivery.status === 200 ? 'SUCCEEDED' : 'CANCELLED')
@@ -112,7 +132,12 @@ describe('what becomes of a job', () => {
     const projectId = await user.newProject(article)
     const { job } = await user.build(projectId)
     const claim = await worker.claim()
-    await user.mutate('deleteProject', 'DeleteProjectInput', { projectId }, '... on DeleteProjectPayload { deletedProjectId }')
+    await user.mutate(
+      'deleteProject',
+      'DeleteProjectInput',
+      { projectId },
+      '... on DeleteProjectPayload { deletedProjectId }',
+    )
     await worker.deliver(claim)
     const ended = await user.finished(job.id)
     expect(ended).toMatchObject({ state: 'FAILED', failure: { class: 'INVALID_INPUT' }, artifacts: [] })
@@ -122,15 +147,23 @@ describe('what becomes of a job', () => {
     const user = await platen.newUser()
     const worker = platen.newWorker()
     await worker.open({ slots: 10 })
-    const [one, two, three] = [await user.newProject(article), await user.newProject(article), await user.newProject(article)]
+    const [one, two, three] = [
+      await user.newProject(article),
+      await user.newProject(article),
+      await user.newProject(article),
+    ]
     await user.build(one)
     const sameProject = await user.build(one)
     const first = await worker.claim()
-    expect(await user.until(sameProject.job.id, (job) => job.waitingReason !== null)).toMatchObject({ waitingReason: 'PROJECT_LIMIT' })
+    expect(await user.until(sameProject.job.id, (job) => job.waitingReason !== null)).toMatchObject({
+      waitingReason: 'PROJECT_LIMIT',
+    })
     await user.build(two)
     const second = await worker.claim()
     const overLimit = await user.build(three)
-    expect(await user.until(overLimit.job.id, (job) => job.waitingReason !== null)).toMatchObject({ waitingReason: 'REQUESTER_LIMIT' })
+    expect(await user.until(overLimit.job.id, (job) => job.waitingReason !== null)).toMatchObject({
+      waitingReason: 'REQUESTER_LIMIT',
+    })
     expect((await worker.acquire({ permits: 5, wait: 0.1 })).body.claims).toEqual([])
     await worker.deliver(first)
     const third = await worker.claim()

@@ -25,7 +25,10 @@ describe('migrations', () => {
     await rm(directory, { recursive: true })
     await database[Symbol.asyncDispose]()
   })
-  const empty = () => client.query('DROP SCHEMA blob, access, workspace, collaboration, processing CASCADE; DROP TABLE public.platen_migration')
+  const empty = () =>
+    client.query(
+      'DROP SCHEMA blob, access, workspace, collaboration, processing CASCADE; DROP TABLE public.platen_migration',
+    )
   const add = (text: string) => writeFile(join(directory, '9999_new.sql'), text)
 
   it('do nothing on a database that has them', async () => {
@@ -41,7 +44,9 @@ describe('migrations', () => {
 
   it('that fail leave nothing of themselves, and say so', async () => {
     await add('CREATE TABLE public.half (); SELECT 1 / 0;')
-    await expect(migrate(database.url, directory)).rejects.toThrow('Migration 9999_new.sql failed and nothing of it was kept: division by zero')
+    await expect(migrate(database.url, directory)).rejects.toThrow(
+      'Migration 9999_new.sql failed and nothing of it was kept: division by zero',
+    )
     expect((await client.query(`SELECT to_regclass('public.half') AS half`)).rows).toEqual([{ half: null }])
     await add('CREATE TABLE public.whole ()')
     expect(await migrate(database.url, directory)).toEqual(['9999_new.sql'])
@@ -49,7 +54,9 @@ describe('migrations', () => {
 
   it('that were changed after they had been applied are refused', async () => {
     await writeFile(join(directory, '0001_blob.sql'), '-- another\n')
-    await expect(migrate(database.url, directory)).rejects.toThrow('Migration 0001_blob.sql was changed after it had been applied')
+    await expect(migrate(database.url, directory)).rejects.toThrow(
+      'Migration 0001_blob.sql was changed after it had been applied',
+    )
   })
 
   it('refuse a database that a newer version has migrated', async () => {

@@ -24,7 +24,12 @@ describe('moving bytes', () => {
 
   describe('up', () => {
     const declare = async (bytes: Buffer, byteLength = bytes.length) => {
-      const { upload } = await user.mutate('createUpload', 'CreateUploadInput', { byteLength, sha256: sha256(bytes) }, '... on CreateUploadPayload { upload { id url } }')
+      const { upload } = await user.mutate(
+        'createUpload',
+        'CreateUploadInput',
+        { byteLength, sha256: sha256(bytes) },
+        '... on CreateUploadPayload { upload { id url } }',
+      )
       return { id: upload.id as string, url: platen.url + upload.url }
     }
     const put = (url: string, bytes: Buffer) => fetch(url, { method: 'PUT', body: new Uint8Array(bytes) })
@@ -53,7 +58,12 @@ describe('moving bytes', () => {
       expect((await put(url, Buffer.concat([bytes, bytes]))).status).toBe(400)
       expect((await put(`${url}x`, bytes)).status).toBe(404)
       const projectId = await user.newProject()
-      const write = await user.mutate('writeAsset', 'WriteAssetInput', { projectId, path: 'a.bin', uploadId: id }, '__typename')
+      const write = await user.mutate(
+        'writeAsset',
+        'WriteAssetInput',
+        { projectId, path: 'a.bin', uploadId: id },
+        '__typename',
+      )
       expect(write).toMatchObject({ issues: [{ path: ['uploadId'], code: 'not_found' }] })
     })
 
@@ -61,12 +71,19 @@ describe('moving bytes', () => {
       const bytes = randomBytes(3 * 1024 * 1024)
       const { id, url } = await declare(bytes)
       await breakOff(new URL(url), bytes)
-      await expect.poll(async () => (await database.query('SELECT count(*)::int AS count FROM blob.writing')).rows[0].count).toBe(0)
+      await expect
+        .poll(async () => (await database.query('SELECT count(*)::int AS count FROM blob.writing')).rows[0].count)
+        .toBe(0)
       expect((await database.query('SELECT 1 FROM blob.blob WHERE sha256 = $1', [sha256(bytes)])).rows).toEqual([])
       expect((await put(url, bytes)).status).toBe(204)
       const other = await platen.newUser()
       const projectId = await other.newProject()
-      const write = await other.mutate('writeAsset', 'WriteAssetInput', { projectId, path: 'a.bin', uploadId: id }, '__typename')
+      const write = await other.mutate(
+        'writeAsset',
+        'WriteAssetInput',
+        { projectId, path: 'a.bin', uploadId: id },
+        '__typename',
+      )
       expect(write).toMatchObject({ issues: [{ code: 'not_found' }] })
     })
   })
@@ -106,7 +123,11 @@ describe('moving bytes', () => {
 
     it('answers HEAD without a body', async () => {
       const response = await get({}, 'HEAD')
-      expect([response.status, response.headers.get('content-length'), (await body(response)).length]).toEqual([200, String(log.length), 0])
+      expect([response.status, response.headers.get('content-length'), (await body(response)).length]).toEqual([
+        200,
+        String(log.length),
+        0,
+      ])
     })
 
     it('serves a range, also to resume, and says when there is none', async () => {
@@ -147,7 +168,12 @@ describe('moving bytes', () => {
       await owner.mutate('deleteFile', 'DeleteFileInput', { projectId, path: 'dropped.bin' }, '__typename')
       const stored = async () => (await rows.query('SELECT sha256 FROM blob.blob')).rows.map((row) => row.sha256)
       await expect.poll(stored).toEqual([sha256(kept)])
-      await expect.poll(async () => (await rows.query('SELECT count(DISTINCT content_id)::int AS count FROM blob.chunk')).rows[0].count).toBe(1)
+      await expect
+        .poll(
+          async () =>
+            (await rows.query('SELECT count(DISTINCT content_id)::int AS count FROM blob.chunk')).rows[0].count,
+        )
+        .toBe(1)
       await rows.end()
     })
   })

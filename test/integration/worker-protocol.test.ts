@@ -34,7 +34,10 @@ describe('the worker protocol', () => {
   describe('sessions', () => {
     it('refuses a token that is not of the deployment, in a problem document', async () => {
       const answer = await platen.newWorker().open({ token: `plw_local.${'x'.repeat(43)}` })
-      expect(answer).toMatchObject({ status: 401, body: { code: 'unauthorized', status: 401, type: 'urn:platen:problem:unauthorized' } })
+      expect(answer).toMatchObject({
+        status: 401,
+        body: { code: 'unauthorized', status: 401, type: 'urn:platen:problem:unauthorized' },
+      })
       expect(answer.headers.get('content-type')).toContain('application/problem+json')
     })
 
@@ -45,7 +48,14 @@ describe('the worker protocol', () => {
 
     it('refuses an operation that the identity was not given', async () => {
       const worker = platen.newWorker()
-      const processor = { operation: 'typst.export.pptx/v1', name: 't', version: '1', contract: 'c'.repeat(64), slots: 1, facts: {} }
+      const processor = {
+        operation: 'typst.export.pptx/v1',
+        name: 't',
+        version: '1',
+        contract: 'c'.repeat(64),
+        slots: 1,
+        facts: {},
+      }
       const body = { instance_id: randomUUID(), executor: 'bubblewrap', processors: [processor] }
       const answer = await worker.post('/sessions', body, { token: `plw_local.${'w'.repeat(43)}` })
       expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
@@ -76,7 +86,10 @@ describe('the worker protocol', () => {
 
     it('gives no new claims to a session that drains, and lets it finish what it has', async () => {
       const { user, worker, jobId, claim } = await held()
-      expect(await worker.post(`/sessions/${worker.sessionId}/drain`, {})).toMatchObject({ status: 200, body: { draining: true } })
+      expect(await worker.post(`/sessions/${worker.sessionId}/drain`, {})).toMatchObject({
+        status: 200,
+        body: { draining: true },
+      })
       const { job } = await user.build(await user.newProject(article))
       expect((await worker.acquire({ wait: 0.2 })).body.claims).toEqual([])
       expect(await worker.deliver(claim)).toMatchObject({ status: 200 })
@@ -187,8 +200,14 @@ describe('the worker protocol', () => {
     it('are refused with another digest, and can be sent again', async () => {
       const { worker, claim } = await held()
       const { body } = await worker.declare(claim, 'log', log)
-      expect(await worker.put(body.ticket, Buffer.from('This is the LOG.'))).toMatchObject({ status: 422, body: { code: 'digest_mismatch' } })
-      expect(await worker.put(body.ticket, log)).toMatchObject({ status: 200, body: { sha256: sha256(log), byte_length: log.length } })
+      expect(await worker.put(body.ticket, Buffer.from('This is the LOG.'))).toMatchObject({
+        status: 422,
+        body: { code: 'digest_mismatch' },
+      })
+      expect(await worker.put(body.ticket, log)).toMatchObject({
+        status: 200,
+        body: { sha256: sha256(log), byte_length: log.length },
+      })
     })
 
     it('are refused when they are shorter or longer than declared', async () => {
@@ -208,9 +227,18 @@ describe('the worker protocol', () => {
 
     it('are only what the operation declares', async () => {
       const { worker, claim } = await held()
-      expect(await worker.declare(claim, 'pptx', log, { media_type: 'application/zip' })).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
-      expect(await worker.declare(claim, 'pdf', log, { media_type: 'text/html' })).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
-      expect(await worker.declare(claim, 'log', log, { byte_length: 100_001 })).toMatchObject({ status: 413, body: { code: 'payload_too_large' } })
+      expect(await worker.declare(claim, 'pptx', log, { media_type: 'application/zip' })).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_request' },
+      })
+      expect(await worker.declare(claim, 'pdf', log, { media_type: 'text/html' })).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_request' },
+      })
+      expect(await worker.declare(claim, 'log', log, { byte_length: 100_001 })).toMatchObject({
+        status: 413,
+        body: { code: 'payload_too_large' },
+      })
     })
 
     it('are not accepted without the document, or before it was uploaded', async () => {
@@ -227,7 +255,11 @@ describe('the worker protocol', () => {
     it('fail the job when they are not what they say', async () => {
       const { user, worker, jobId, claim } = await held()
       await worker.deliver(claim, Buffer.from('%PDF-1.7 and then nothing of a PDF'))
-      expect(await user.finished(jobId)).toMatchObject({ state: 'FAILED', failure: { class: 'CONTRACT_VIOLATION' }, artifacts: [] })
+      expect(await user.finished(jobId)).toMatchObject({
+        state: 'FAILED',
+        failure: { class: 'CONTRACT_VIOLATION' },
+        artifacts: [],
+      })
     })
   })
 
@@ -253,20 +285,35 @@ describe('the worker protocol', () => {
       const { worker, claim } = await held()
       await worker.deliver(claim)
       expect(await worker.of(claim, 'heartbeat')).toMatchObject({ status: 409, body: { code: 'claim_lost' } })
-      expect(await worker.fail(claim, 'processor_rejected')).toMatchObject({ status: 409, body: { code: 'claim_lost' } })
+      expect(await worker.fail(claim, 'processor_rejected')).toMatchObject({
+        status: 409,
+        body: { code: 'claim_lost' },
+      })
     })
 
     it('take only the phases a worker may report', async () => {
       const { worker, claim } = await held()
       for (const phase of ['publishing_result', '50%', null]) {
-        expect(await worker.of(claim, 'phase', { phase })).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
+        expect(await worker.of(claim, 'phase', { phase })).toMatchObject({
+          status: 400,
+          body: { code: 'invalid_request' },
+        })
       }
     })
 
     it('end a job with the class, limit, diagnostics and log that the worker reports', async () => {
       const { user, worker, jobId, claim } = await held()
       await worker.stage(claim, 'log', Buffer.from('the log'))
-      const diagnostics = [{ severity: 'error', file: 'main.tex', line: 3, message: 'Undefined control sequence', context: null, hint: null }]
+      const diagnostics = [
+        {
+          severity: 'error',
+          file: 'main.tex',
+          line: 3,
+          message: 'Undefined control sequence',
+          context: null,
+          hint: null,
+        },
+      ]
       const more = { limit: { name: 'wall_seconds', value: 5 }, diagnostics, roles: ['log'] }
       expect(await worker.fail(claim, 'resource_limit', more)).toMatchObject({ status: 200, body: { state: 'failed' } })
       const job = await user.job(jobId)
@@ -280,7 +327,10 @@ describe('the worker protocol', () => {
 
     it('come back after a release, as another attempt', async () => {
       const { worker, claim } = await held()
-      expect(await worker.of(claim, 'release', { reason: 'shutdown' })).toMatchObject({ status: 200, body: { state: 'queued' } })
+      expect(await worker.of(claim, 'release', { reason: 'shutdown' })).toMatchObject({
+        status: 200,
+        body: { state: 'queued' },
+      })
       const again = await worker.claim()
       expect(again).toMatchObject({ job_id: claim.job_id, attempt: 2 })
       await worker.deliver(again)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { PlatenError } from '../platform/errors.ts'
 
-export class EnvironmentError extends PlatenError {
+class EnvironmentError extends PlatenError {
   override name = 'EnvironmentError' as const
   code = 'ENVIRONMENT_INVALID' as const
 }
@@ -31,7 +31,9 @@ export interface Environment {
 export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
   const parsed = environment.safeParse(variables)
   if (!parsed.success) {
-    throw new EnvironmentError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${messageOf(issue)}`).join('\n'))
+    throw new EnvironmentError(
+      parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${messageOf(issue)}`).join('\n'),
+    )
   }
   const { data } = parsed
   return {

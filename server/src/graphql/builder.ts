@@ -71,7 +71,13 @@ export function closedEnum<Word extends string>(
   description: string,
   words: Readonly<Record<Word, string>>,
 ) {
-  const values = Object.entries<string>(words).map(([value, text]) => [value.toUpperCase(), { value, description: text }])
-  const options = { description, values: Object.fromEntries(values) as Record<string, { value: Word; description: string }> }
+  const values = Object.entries<string>(words).map(([value, text]) => [
+    value.toUpperCase(),
+    { value, description: text },
+  ])
+  const options = {
+    description,
+    values: Object.fromEntries(values) as Record<string, { value: Word; description: string }>,
+  }
   return builder.enumType(name, options)
 }

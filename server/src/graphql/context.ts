@@ -64,4 +64,5 @@ function createLoaders({ access, workspace, processing }: Services, viewer: View
 export const loadEach = <T>(loader: DataLoader<string, T>, ids: readonly string[]): Promise<T[]> =>
   Promise.all(ids.map((id) => loader.load(id)))
 
-const byKey = <T>(rows: readonly T[], key: (row: T) => string): Map<string, T> => new Map(rows.map((row) => [key(row), row]))
+const byKey = <T>(rows: readonly T[], key: (row: T) => string): Map<string, T> =>
+  new Map(rows.map((row) => [key(row), row]))

@@ -6,7 +6,7 @@ import { OperationUnavailableError, ProjectTypeMismatchError } from '../contexts
 import {
   IdempotencyConflictError,
   NotFoundError,
-  PlatenError,
+  type PlatenError,
   QuotaExceededError,
   UnauthenticatedError,
   ValidationError,
@@ -41,10 +41,15 @@ const ErrorInterface = builder.interfaceRef<PlatenError>('Error').implement({
 const ValidationIssueType = builder.objectRef<ValidationIssue>('ValidationIssue').implement({
   description: 'One thing that is wrong with an input.',
   fields: (t) => ({
-    path: t.field({ type: ['String'], description: 'Where: names of input fields, or `files` and a path of the project.', resolve: (issue) => [...issue.path] }),
+    path: t.field({
+      type: ['String'],
+      description: 'Where: names of input fields, or `files` and a path of the project.',
+      resolve: (issue) => [...issue.path],
+    }),
     message: t.exposeString('message', { description: 'A sentence for people.' }),
     code: t.exposeString('code', {
-      description: 'For programs: `required`, `invalid`, `too_long`, `too_large`, `unsafe_path`, `reserved_name`, `name_collision`, `not_found`, `role_too_weak` or `last_owner`.',
+      description:
+        'For programs: `required`, `invalid`, `too_long`, `too_large`, `unsafe_path`, `reserved_name`, `name_collision`, `not_found`, `role_too_weak` or `last_owner`.',
     }),
   }),
 })
@@ -54,14 +59,20 @@ builder.objectType(ValidationError, {
   description: 'The input cannot be accepted as it is. Nothing was done.',
   interfaces: [ErrorInterface],
   fields: (t) => ({
-    issues: t.field({ type: [ValidationIssueType], description: 'All that is wrong.', resolve: (error) => [...error.issues] }),
+    issues: t.field({
+      type: [ValidationIssueType],
+      description: 'All that is wrong.',
+      resolve: (error) => [...error.issues],
+    }),
   }),
 })
 builder.objectType(QuotaExceededError, {
   name: 'QuotaExceededError',
   description: 'A limit of the deployment is reached. Nothing was done.',
   interfaces: [ErrorInterface],
-  fields: (t) => ({ retryAfterSeconds: t.exposeInt('retryAfterSeconds', { description: 'When it is worth trying again.' }) }),
+  fields: (t) => ({
+    retryAfterSeconds: t.exposeInt('retryAfterSeconds', { description: 'When it is worth trying again.' }),
+  }),
 })
 builder.objectType(IdempotencyConflictError, {
   name: 'IdempotencyConflictError',
@@ -91,11 +102,18 @@ export const maskError =
       })
     if (original instanceof NotFoundError) return refusal(original.message, 'NOT_FOUND')
     // The relay plugin's word for an id of another type than the argument is for.
-    if (original instanceof PothosValidationError) return refusal('Nothing with this id exists, or you may not see it.', 'NOT_FOUND')
-    if (original instanceof UnauthenticatedError) return refusal(original.message, 'UNAUTHENTICATED', { http: { status: 401 } })
-    if (original instanceof ValidationError) return refusal(original.message, original.code, { issues: original.issues })
+    if (original instanceof PothosValidationError)
+      return refusal('Nothing with this id exists, or you may not see it.', 'NOT_FOUND')
+    if (original instanceof UnauthenticatedError)
+      return refusal(original.message, 'UNAUTHENTICATED', { http: { status: 401 } })
+    if (original instanceof ValidationError)
+      return refusal(original.message, original.code, { issues: original.issues })
     // Syntax, validation and coercion errors of GraphQL itself have no original, or one that is again theirs.
-    if (error instanceof GraphQLError && (original === undefined || original === null || original instanceof GraphQLError)) return error
+    if (
+      error instanceof GraphQLError &&
+      (original === undefined || original === null || original instanceof GraphQLError)
+    )
+      return error
     const id = randomUUID()
     log.error({ err: original, error_id: id }, 'a GraphQL request failed')
     return refusal(`Something went wrong. The log of the server knows more under ${id}.`, 'INTERNAL', { errorId: id })

@@ -14,7 +14,8 @@ builder.scalarType('DateTime', {
 })
 
 builder.scalarType('BigInt', {
-  description: 'A whole number that may exceed 32 bits, such as a number of bytes. Sent as a string of decimal digits; taken as one or as a number.',
+  description:
+    'A whole number that may exceed 32 bits, such as a number of bytes. Sent as a string of decimal digits; taken as one or as a number.',
   serialize: (value) => String(value),
   parseValue: (value) => {
     const number = typeof value === 'string' && /^-?\d{1,16}$/.test(value) ? Number(value) : value
@@ -27,7 +28,8 @@ builder.scalarType('Sha256', {
   description: 'A SHA-256 digest: 64 lower-case hexadecimal digits.',
   serialize: (value) => value,
   parseValue: (value) => {
-    if (typeof value !== 'string' || !/^[0-9a-f]{64}$/.test(value)) throw invalid('A Sha256 has 64 lower-case hexadecimal digits.')
+    if (typeof value !== 'string' || !/^[0-9a-f]{64}$/.test(value))
+      throw invalid('A Sha256 has 64 lower-case hexadecimal digits.')
     return value
   },
 })

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { GraphQLError } from 'graphql'
+import type { GraphQLError } from 'graphql'
 import { useServer } from 'graphql-ws/use/ws'
 import { createYoga, type YogaServerInstance } from 'graphql-yoga'
 import type { Logger } from 'pino'
@@ -44,7 +44,7 @@ export function mountGraphql(
 }
 
 function forward(answer: Response, reply: FastifyReply): FastifyReply {
-  answer.headers.forEach((value, name) => reply.header(name, value))
+  for (const [name, value] of answer.headers) reply.header(name, value)
   // Proxies that buffer would hold an event stream back.
   if (answer.headers.get('content-type')?.startsWith('text/event-stream')) reply.header('x-accel-buffering', 'no')
   return reply.status(answer.status).send(answer.body ?? '')
@@ -101,7 +101,8 @@ interface Executors {
 
 async function viewerOf({ access }: Services, token: string): Promise<Viewer> {
   const viewer = await access.authenticate(token)
-  if (!viewer) throw new UnauthenticatedError('Send the header "Authorization: Bearer" with an API token that is valid.')
+  if (!viewer)
+    throw new UnauthenticatedError('Send the header "Authorization: Bearer" with an API token that is valid.')
   return viewer
 }
 

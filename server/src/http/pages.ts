@@ -21,7 +21,12 @@ const headers = {
 /** The small host page, which uses the product as any host would, and the widget's script. */
 export function mountPages(server: FastifyInstance): void {
   for (const [path, name, type] of files) {
-    server.get(path, async (_request, reply) => reply.headers(headers).type(type).send(await readFile(host(name))))
+    server.get(path, async (_request, reply) =>
+      reply
+        .headers(headers)
+        .type(type)
+        .send(await readFile(host(name))),
+    )
   }
   let widget: Promise<string> | null = null
   server.get('/widget/task-center.js', async (_request, reply) => {
@@ -29,11 +34,16 @@ export function mountPages(server: FastifyInstance): void {
     widget.catch(() => {
       widget = null
     })
-    return reply.headers(headers).type('text/javascript; charset=utf-8').send(await widget)
+    return reply
+      .headers(headers)
+      .type('text/javascript; charset=utf-8')
+      .send(await widget)
   })
 }
 
 async function build(): Promise<string> {
-  const builder: { buildWidget(): Promise<{ code: string }> } = await import(new URL('../../../web-widget/build.ts', import.meta.url).href)
+  const builder: { buildWidget(): Promise<{ code: string }> } = await import(
+    new URL('../../../web-widget/build.ts', import.meta.url).href
+  )
   return (await builder.buildWidget()).code
 }

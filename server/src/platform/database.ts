@@ -1,4 +1,5 @@
 import pg from 'pg'
+import type { Logger } from 'pino'
 import {
   type CommonQueryMethods,
   createPool,
@@ -9,10 +10,12 @@ import {
   SchemaValidationError,
   sql,
 } from 'slonik'
-import type { Logger } from 'pino'
 
 /** What reads take: a pool, a connection or a transaction. */
-export type Reader = Pick<CommonQueryMethods, 'any' | 'anyFirst' | 'many' | 'maybeOne' | 'maybeOneFirst' | 'one' | 'oneFirst' | 'query' | 'exists'>
+export type Reader = Pick<
+  CommonQueryMethods,
+  'any' | 'anyFirst' | 'many' | 'maybeOne' | 'maybeOneFirst' | 'one' | 'oneFirst' | 'query' | 'exists'
+>
 /** What changes rows takes. */
 export type Transaction = DatabaseTransactionConnection
 
@@ -70,7 +73,11 @@ export async function openDatabase({ url, poolSize, statementTimeoutMs, logger }
       { name: 'timestamptz', parse: (value) => new Date(value) },
     ],
   })
-  const bytes = new pg.Pool({ connectionString: url, max: Math.max(4, Math.ceil(poolSize / 2)), connectionTimeoutMillis: 10_000 })
+  const bytes = new pg.Pool({
+    connectionString: url,
+    max: Math.max(4, Math.ceil(poolSize / 2)),
+    connectionTimeoutMillis: 10_000,
+  })
   // An idle connection that the server ends is replaced on the next use; without a listener it would end the process.
   bytes.on('error', (error) => logger.warn({ err: error }, 'an idle database connection was lost'))
   pool.on('error', (error) => logger.warn({ err: error }, 'a database connection was lost'))

@@ -51,6 +51,8 @@ export class IdempotencyConflictError extends PlatenError {
   override name = 'IdempotencyConflictError' as const
   code = 'IDEMPOTENCY_CONFLICT' as const
   constructor(key: string) {
-    super(`The idempotency key "${key}" was already used for another command. Use a new key, or send the first command again unchanged.`)
+    super(
+      `The idempotency key "${key}" was already used for another command. Use a new key, or send the first command again unchanged.`,
+    )
   }
 }

@@ -10,7 +10,7 @@ const migrationsDirectory = fileURLToPath(new URL('../../../migrations/', import
 /** Any constant will do, as long as all replicas take the same one. */
 const migrationLock = 7_528_363_611
 
-export class MigrationError extends PlatenError {
+class MigrationError extends PlatenError {
   override name = 'MigrationError' as const
   code = 'MIGRATION_FAILED' as const
 }
@@ -48,12 +48,16 @@ export async function migrate(databaseUrl: string, directory: string = migration
     await client.query('SELECT pg_advisory_xact_lock($1)', [migrationLock])
     await client.query(`CREATE TABLE IF NOT EXISTS public.platen_migration (
       name text PRIMARY KEY, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`)
-    const { rows } = await client.query<{ name: string; checksum: string }>('SELECT name, checksum FROM public.platen_migration')
+    const { rows } = await client.query<{ name: string; checksum: string }>(
+      'SELECT name, checksum FROM public.platen_migration',
+    )
     const applied = new Map(rows.map((row) => [row.name, row.checksum]))
     const known = new Set(migrations.map((migration) => migration.name))
     for (const name of applied.keys()) {
       if (!known.has(name)) {
-        throw new MigrationError(`The database already has migration ${name}, which this version of Platen does not know. Start the newer version, or use another database.`)
+        throw new MigrationError(
+          `The database already has migration ${name}, which this version of Platen does not know. Start the newer version, or use another database.`,
+        )
       }
     }
     const done: string[] = []
@@ -61,14 +65,22 @@ export async function migrate(databaseUrl: string, directory: string = migration
       const checksum = applied.get(migration.name)
       if (checksum === migration.checksum) continue
       if (checksum !== undefined) {
-        throw new MigrationError(`Migration ${migration.name} was changed after it had been applied. Restore the file; put the change into a new migration.`)
+        throw new MigrationError(
+          `Migration ${migration.name} was changed after it had been applied. Restore the file; put the change into a new migration.`,
+        )
       }
       try {
         await client.query(migration.text)
       } catch (error) {
-        throw new MigrationError(`Migration ${migration.name} failed and nothing of it was kept: ${(error as Error).message}`, { cause: error })
+        throw new MigrationError(
+          `Migration ${migration.name} failed and nothing of it was kept: ${(error as Error).message}`,
+          { cause: error },
+        )
       }
-      await client.query('INSERT INTO public.platen_migration (name, checksum) VALUES ($1, $2)', [migration.name, migration.checksum])
+      await client.query('INSERT INTO public.platen_migration (name, checksum) VALUES ($1, $2)', [
+        migration.name,
+        migration.checksum,
+      ])
       done.push(migration.name)
     }
     await client.query('COMMIT')

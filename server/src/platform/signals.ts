@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Logger } from 'pino'
 import pg from 'pg'
+import type { Logger } from 'pino'
 
 const channel = 'platen'
 /** PostgreSQL refuses a payload of 8,000 bytes and more. */
@@ -78,7 +78,10 @@ export class PostgresSignals implements Signals {
       try {
         await this.#client?.query('SELECT pg_notify($1, $2)', [channel, payload])
       } catch (error) {
-        this.#log.warn({ err: error }, 'other replicas were not told of a change; they will find it when they next look')
+        this.#log.warn(
+          { err: error },
+          'other replicas were not told of a change; they will find it when they next look',
+        )
       }
     }
   }

@@ -13,7 +13,10 @@ export class Tickets<Payload> {
   /** @param purpose separates the kinds: a ticket of one never opens another */
   constructor(secret: string, purpose: string, payload: z.ZodType<Payload>, now: () => number = Date.now) {
     this.#key = deriveKey(secret, `ticket:${purpose}`)
-    this.#schema = z.strictObject({ expires: z.number(), payload }) as unknown as z.ZodType<{ expires: number; payload: Payload }>
+    this.#schema = z.strictObject({ expires: z.number(), payload }) as unknown as z.ZodType<{
+      expires: number
+      payload: Payload
+    }>
     this.#now = now
   }
 

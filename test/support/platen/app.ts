@@ -6,7 +6,7 @@ import { createDatabase, type TestDatabase } from '../database.ts'
 import { ApiClient } from './api-client.ts'
 import { WorkerClient } from './worker-client.ts'
 
-export const workerToken = `plw_local.${'w'.repeat(43)}`
+const workerToken = `plw_local.${'w'.repeat(43)}`
 const workerDigest = createHash('sha256').update(workerToken).digest('hex')
 
 export interface TestApp extends AsyncDisposable {

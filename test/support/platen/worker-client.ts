@@ -8,7 +8,7 @@ export interface WorkerAnswer {
   readonly headers: Headers
 }
 
-export const operation = 'latex.compile.pdf/v1'
+const operation = 'latex.compile.pdf/v1'
 
 /** Speaks the worker protocol by hand, one call at a time, so that a test can send what an agent never would. */
 export class WorkerClient {

@@ -1,2 +1,2 @@
 export { Access, type Viewer } from './commands/access.ts'
-export { type ProjectAction, type ProjectRole, projectRoles } from './domain/policy.ts'
+export type { ProjectRole } from './domain/policy.ts'

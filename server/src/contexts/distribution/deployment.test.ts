@@ -38,8 +38,16 @@ describe('the deployment file', () => {
     ['an unknown key', '[limits]\nqueued_job = 7\n', 'platen.toml:2: limits.queued_job: this key is not known'],
     ['an unknown operation', '\n[operations."latex/v9"]\n', 'platen.toml:2: operations.latex/v9:'],
     ['a wrong type', '[limits]\n\nqueued_jobs = "many"\n', 'platen.toml:3: limits.queued_jobs:'],
-    ['a token in place of its digest', '[workers.local]\ntoken_sha256 = "plw_x"\noperations = ["latex.compile.pdf/v1"]\n', 'platen.toml:2: workers.local.token_sha256: expected the SHA-256'],
-    ['a missing key, at its table', '# one\n[workers.local]\noperations = ["latex.compile.pdf/v1"]\n', 'platen.toml:2: workers.local.token_sha256:'],
+    [
+      'a token in place of its digest',
+      '[workers.local]\ntoken_sha256 = "plw_x"\noperations = ["latex.compile.pdf/v1"]\n',
+      'platen.toml:2: workers.local.token_sha256: expected the SHA-256',
+    ],
+    [
+      'a missing key, at its table',
+      '# one\n[workers.local]\noperations = ["latex.compile.pdf/v1"]\n',
+      'platen.toml:2: workers.local.token_sha256:',
+    ],
     ['text that is not TOML', 'a = 1\nb = \n', 'platen.toml:2:'],
   ]
   for (const [what, text, message] of refused) {

@@ -1,4 +1,9 @@
-import { limits as processorLimits, type Limits as ProcessorLimits, type Operation, operations } from '@platen/worker/protocol'
+import {
+  type Operation,
+  operations,
+  type Limits as ProcessorLimits,
+  limits as processorLimits,
+} from '@platen/worker/protocol'
 import { parse, TomlError } from 'smol-toml'
 import { z } from 'zod'
 import { defaultLimits, type Limits } from '../../config/limits.ts'
@@ -20,7 +25,7 @@ export interface Deployment {
   readonly limits: Limits
 }
 
-export class ConfigurationError extends PlatenError {
+class ConfigurationError extends PlatenError {
   override name = 'ConfigurationError' as const
   code = 'CONFIGURATION_INVALID' as const
 }
@@ -47,18 +52,25 @@ const operation = z.enum(operations)
 const file = z.strictObject({
   server: z.strictObject({ production: z.boolean().default(false) }).prefault({}),
   operations: z
-    .partialRecord(operation, z.strictObject({ enabled: z.boolean().default(true), ...processorLimits.partial().shape }))
+    .partialRecord(
+      operation,
+      z.strictObject({ enabled: z.boolean().default(true), ...processorLimits.partial().shape }),
+    )
     .default({}),
   workers: z
     .record(
       z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'a worker is named by lower-case letters, digits and "-"'),
       z.strictObject({
-        token_sha256: z.string().regex(/^[0-9a-f]{64}$/, 'expected the SHA-256 of the worker token, 64 lower-case hexadecimal digits'),
+        token_sha256: z
+          .string()
+          .regex(/^[0-9a-f]{64}$/, 'expected the SHA-256 of the worker token, 64 lower-case hexadecimal digits'),
         operations: z.array(operation).min(1),
       }),
     )
     .default({}),
-  limits: z.strictObject(Object.fromEntries([...limitKeys.keys()].map((key) => [key, z.number().positive().optional()]))).default({}),
+  limits: z
+    .strictObject(Object.fromEntries([...limitKeys.keys()].map((key) => [key, z.number().positive().optional()])))
+    .default({}),
 })
 
 /**
@@ -101,7 +113,8 @@ function parsedToml(text: string, name: string): unknown {
   try {
     return parse(text)
   } catch (error) {
-    if (error instanceof TomlError) throw new ConfigurationError(`${name}:${error.line}: ${error.message.split('\n')[0]}`)
+    if (error instanceof TomlError)
+      throw new ConfigurationError(`${name}:${error.line}: ${error.message.split('\n')[0]}`)
     throw error
   }
 }
@@ -114,7 +127,10 @@ interface Problem {
 function describe(issue: z.core.$ZodIssue): Problem[] {
   const path = issue.path.map(String)
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: [...path, key], message: 'this key is not known; see docs/operations/configuration.md' }))
+    return issue.keys.map((key) => ({
+      path: [...path, key],
+      message: 'this key is not known; see docs/operations/configuration.md',
+    }))
   }
   if (issue.code === 'invalid_key') return [{ path, message: issue.issues[0]?.message ?? issue.message }]
   return [{ path, message: issue.message }]

@@ -1,1 +1,1 @@
-export { ConfigurationError, type Deployment, parseDeployment, type Worker } from './deployment.ts'
+export { type Deployment, parseDeployment, type Worker } from './deployment.ts'

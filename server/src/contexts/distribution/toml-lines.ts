@@ -27,7 +27,9 @@ export function keyLines(text: string): (path: readonly string[]) => number {
 }
 
 function keyParts(key: string): string[] {
-  return [...key.matchAll(/"([^"]*)"|'([^']*)'|([\w-]+)/g)].map(([, double, single, bare]) => double ?? single ?? bare ?? '')
+  return [...key.matchAll(/"([^"]*)"|'([^']*)'|([\w-]+)/g)].map(
+    ([, double, single, bare]) => double ?? single ?? bare ?? '',
+  )
 }
 
 function note(lines: Map<string, number>, path: readonly string[], line: number): void {

@@ -31,6 +31,9 @@ export class WorkerRefusal extends PlatenError {
 }
 
 export const claimLost = (): WorkerRefusal =>
-  new WorkerRefusal('claim_lost', 'This claim is not held by this session any more. Stop the work; nothing of it will be used.')
+  new WorkerRefusal(
+    'claim_lost',
+    'This claim is not held by this session any more. Stop the work; nothing of it will be used.',
+  )
 export const claimCancelled = (): WorkerRefusal =>
   new WorkerRefusal('claim_cancelled', 'The job was asked to cancel. Stop the work and report it as failed.')

@@ -1,3 +1,4 @@
+import { BackgroundWork, Periodic } from './commands/background.ts'
 import { cancelJob } from './commands/cancel-job.ts'
 import { acquire } from './commands/claim.ts'
 import { jobTopic, type ProcessingParts } from './commands/context.ts'
@@ -9,21 +10,19 @@ import type { WorkerCall } from './commands/replay.ts'
 import { Attempts } from './commands/settle-attempt.ts'
 import { type BuildCommand, submitBuild } from './commands/submit-build.ts'
 import { WorkerSessions } from './commands/worker-sessions.ts'
-import { BackgroundWork, Periodic } from './commands/background.ts'
 import type { Session } from './store/sessions.ts'
 
-export { type DownloadRight, type ProcessingParts, type Transfer } from './commands/context.ts'
+export type { DownloadRight, ProcessingParts, Transfer } from './commands/context.ts'
 export { ProcessingMetrics } from './commands/metrics.ts'
 export type { Capability, VisibleJob } from './commands/read-jobs.ts'
 export type { WorkerCall } from './commands/replay.ts'
 export type { BuildCommand } from './commands/submit-build.ts'
-export { isTerminal, type JobState, jobStates } from './domain/lifecycle.ts'
-export { type WaitingReason, waitingReasons } from './domain/scheduling.ts'
+export { isTerminal, type JobState } from './domain/lifecycle.ts'
+export type { WaitingReason } from './domain/scheduling.ts'
 export { OperationUnavailableError, ProjectTypeMismatchError, WorkerRefusal } from './errors.ts'
 export type { Artifact } from './store/artifacts.ts'
-export type { Job } from './store/jobs.ts'
 export type { Session } from './store/sessions.ts'
-export { ThreadValidator, type Validator } from './validation/validator.ts'
+export { ThreadValidator } from './validation/validator.ts'
 
 /** The commands of Processing, and the work it does by itself between them. */
 export interface Processing {
@@ -32,7 +31,12 @@ export interface Processing {
   readonly attempts: Attempts
   buildProject(viewerId: string, command: BuildCommand): ReturnType<typeof submitBuild>
   cancelJob(viewerId: string, jobId: string): ReturnType<typeof cancelJob>
-  acquire(session: Session, request: Parameters<typeof acquire>[2], call: WorkerCall, signal: AbortSignal): ReturnType<typeof acquire>
+  acquire(
+    session: Session,
+    request: Parameters<typeof acquire>[2],
+    call: WorkerCall,
+    signal: AbortSignal,
+  ): ReturnType<typeof acquire>
   /** Calls `listener` when the job may have changed. @returns what ends it */
   subscribe(jobId: string, listener: () => void): () => void
   downloadUrl(artifactId: string, viewerId: string): string
@@ -57,7 +61,7 @@ export function createProcessing(parts: ProcessingParts): Processing {
     ['preparations', limits.reaperSeconds, async () => (await reapers.takeSilentPreparations()).map(prepare).length],
     ['finalizations', limits.reaperSeconds, async () => (await reapers.listUnfinalized()).map(publish).length],
     ['sessions', limits.sweepSeconds, () => sessions.sweep()],
-    ['keys', limits.sweepSeconds, async () => void (await Promise.all([reapers.sweepKeys(), workspace.projects.sweepKeys()]))],
+    ['keys', limits.sweepSeconds, () => Promise.all([reapers.sweepKeys(), workspace.projects.sweepKeys()])],
     ['uploads', limits.sweepSeconds, () => workspace.uploads.sweep()],
     ['frozen_texts', limits.sweepSeconds, () => workspace.snapshots.sweep()],
     ['blobs', limits.sweepSeconds, async () => (await parts.blobs.sweep()).blobs],
@@ -70,7 +74,8 @@ export function createProcessing(parts: ProcessingParts): Processing {
     cancelJob: (viewerId, jobId) => cancelJob(parts, viewerId, jobId),
     acquire: (session, request, call, signal) => acquire(parts, session, request, call, signal),
     subscribe: (jobId, listener) => parts.signals.subscribe(jobTopic(jobId), listener),
-    downloadUrl: (artifact, viewer) => `/downloads/${downloadTickets.mint({ artifact, viewer }, limits.downloadTicketSeconds)}`,
+    downloadUrl: (artifact, viewer) =>
+      `/downloads/${downloadTickets.mint({ artifact, viewer }, limits.downloadTicketSeconds)}`,
     download: async (ticket) => {
       const right = downloadTickets.open(ticket)
       return right && jobs.artifact(right.viewer, right.artifact)

@@ -5,9 +5,8 @@ import { Snapshots } from './commands/snapshots.ts'
 import { Uploads } from './commands/uploads.ts'
 
 export type { ProjectFile } from './commands/files.ts'
-export type { StoreOutcome } from './commands/uploads.ts'
 export { normalizePath } from './domain/project-tree.ts'
-export { type ProjectType, projectTypes, type SnapshotDescriptor } from './domain/snapshot.ts'
+export type { ProjectType, SnapshotDescriptor } from './domain/snapshot.ts'
 export type { Project, ProjectSettings } from './store/projects.ts'
 
 export interface Workspace {

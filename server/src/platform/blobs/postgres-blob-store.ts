@@ -97,7 +97,8 @@ export class PostgresBlobStore implements BlobStore {
        RETURNING content_id`,
       [stored.sha256, contentId, stored.byteLength],
     )
-    if (rows[0]?.content_id !== contentId) await client.query('DELETE FROM blob.chunk WHERE content_id = $1', [contentId])
+    if (rows[0]?.content_id !== contentId)
+      await client.query('DELETE FROM blob.chunk WHERE content_id = $1', [contentId])
     await client.query('DELETE FROM blob.writing WHERE content_id = $1', [contentId])
     await client.query('COMMIT')
   }
@@ -131,7 +132,9 @@ export class PostgresBlobStore implements BlobStore {
     try {
       // COPY takes no parameters: the id is a uuid from our own row and the bounds are integers.
       const stream = client.query(
-        copyTo(`COPY (SELECT data FROM blob.chunk WHERE content_id = '${contentId}' AND seq BETWEEN ${first} AND ${last} ORDER BY seq) TO STDOUT (FORMAT binary)`),
+        copyTo(
+          `COPY (SELECT data FROM blob.chunk WHERE content_id = '${contentId}' AND seq BETWEEN ${first} AND ${last} ORDER BY seq) TO STDOUT (FORMAT binary)`,
+        ),
       )
       const pieces: Buffer[] = []
       for await (const piece of readCopiedBytes(stream)) pieces.push(piece)

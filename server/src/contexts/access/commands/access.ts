@@ -1,7 +1,7 @@
 import type { Database, Reader, Transaction } from '../../../platform/database.ts'
 import { NotFoundError, ValidationError } from '../../../platform/errors.ts'
 import { newId } from '../../../platform/ids.ts'
-import { permits, type ProjectAction, type ProjectRole } from '../domain/policy.ts'
+import { type ProjectAction, type ProjectRole, permits } from '../domain/policy.ts'
 import { isApiToken, newApiToken, tokenDigest } from '../domain/tokens.ts'
 import * as grants from '../store/grants.ts'
 import * as principals from '../store/principals.ts'
@@ -44,7 +44,10 @@ export class Access {
 
   /** Makes `token` the only development token of the one development principal. */
   async ensureDevelopmentToken(token: string): Promise<void> {
-    if (!isApiToken(token)) throw new Error('The development token is not of the form pl_ and 43 characters: remove .platen/token and start again.')
+    if (!isApiToken(token))
+      throw new Error(
+        'The development token is not of the form pl_ and 43 characters: remove .platen/token and start again.',
+      )
     const principal = { id: '00000000-0000-4000-8000-000000000001', name: 'developer' }
     await this.#database.pool.transaction(async (transaction) => {
       await principals.insert(transaction, principal)
@@ -72,7 +75,11 @@ export class Access {
     if (role === null || !permits(role, 'project:read')) throw new NotFoundError('No project')
     if (!permits(role, action)) {
       throw new ValidationError([
-        { path: ['projectId'], code: 'role_too_weak', message: `Your role in this project is ${role}; this needs a stronger one.` },
+        {
+          path: ['projectId'],
+          code: 'role_too_weak',
+          message: `Your role in this project is ${role}; this needs a stronger one.`,
+        },
       ])
     }
     return role
@@ -96,10 +103,7 @@ export class Access {
   }
 
   /** @throws {NotFoundError} for an unknown principal */
-  async grant(
-    viewerId: string,
-    grant: { projectId: string; principalId: string; role: ProjectRole },
-  ): Promise<void> {
+  async grant(viewerId: string, grant: { projectId: string; principalId: string; role: ProjectRole }): Promise<void> {
     await this.#database.pool.transaction(async (transaction) => {
       await this.require(transaction, viewerId, 'project:manage', grant.projectId)
       if (!(await principals.find(transaction, grant.principalId))) throw new NotFoundError('No principal')
@@ -119,7 +123,11 @@ export class Access {
   async #keepAnOwner(transaction: Transaction, projectId: string, except: string): Promise<void> {
     if ((await grants.countOwners(transaction, projectId, except)) === 0) {
       throw new ValidationError([
-        { path: ['principalId'], code: 'last_owner', message: 'A project keeps at least one owner. Make someone else owner first.' },
+        {
+          path: ['principalId'],
+          code: 'last_owner',
+          message: 'A project keeps at least one owner. Make someone else owner first.',
+        },
       ])
     }
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { permits, type ProjectAction, type ProjectRole } from './policy.ts'
+import { type ProjectAction, type ProjectRole, permits } from './policy.ts'
 
 const table: Record<ProjectAction, Record<ProjectRole | 'none', boolean>> = {
   'project:read': { none: false, viewer: true, editor: true, owner: true },

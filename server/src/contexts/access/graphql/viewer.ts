@@ -16,5 +16,9 @@ export const ProjectRoleEnum = closedEnum<ProjectRole>('ProjectRole', 'What a pr
 })
 
 builder.queryField('viewer', (t) =>
-  t.field({ type: ViewerType, description: 'Whom the token stands for.', resolve: (_root, _args, { viewer }) => viewer }),
+  t.field({
+    type: ViewerType,
+    description: 'Whom the token stands for.',
+    resolve: (_root, _args, { viewer }) => viewer,
+  }),
 )

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Reader, sql, type Transaction } from '../../../platform/database.ts'
-import { projectRoles, type ProjectRole } from '../domain/policy.ts'
+import { type ProjectRole, projectRoles } from '../domain/policy.ts'
 
 const roleRow = z.object({ role: z.enum(projectRoles) })
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import * as Y from 'yjs'
 
 /** Name of the shared text inside every document: what editors bind to. */
-export const textName = 'content'
+const textName = 'content'
 
 export interface Projection {
   readonly text: string

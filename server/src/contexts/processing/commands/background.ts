@@ -22,7 +22,10 @@ export class BackgroundWork {
   run(kind: string, jobId: string, step: () => Promise<void>): void {
     const key = `${kind} ${jobId}`
     if (this.#running.has(key) || this.#stop.signal.aborted) return
-    this.#running.set(key, this.#attempt(kind, jobId, step).finally(() => this.#running.delete(key)))
+    this.#running.set(
+      key,
+      this.#attempt(kind, jobId, step).finally(() => this.#running.delete(key)),
+    )
   }
 
   /** Waits for what is under way. */
@@ -44,7 +47,7 @@ export class BackgroundWork {
   }
 }
 
-type Task = readonly [kind: string, seconds: number, pass: () => Promise<number | void>]
+type Task = readonly [kind: string, seconds: number, pass: () => Promise<unknown>]
 
 /** Runs each reaper again and again, never twice at once, each on its own beat. */
 export class Periodic {
@@ -56,7 +59,7 @@ export class Periodic {
       while (await this.#pause(seconds)) {
         try {
           const count = await pass()
-          if (count) metrics.reaped.inc({ kind }, count)
+          if (typeof count === 'number' && count > 0) metrics.reaped.inc({ kind }, count)
         } catch (error) {
           metrics.reaperFailures.inc({ kind })
           log.warn({ err: error, kind }, 'a reaper pass failed; it will be repeated')

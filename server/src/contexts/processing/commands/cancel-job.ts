@@ -19,7 +19,8 @@ export async function cancelJob(parts: ProcessingParts, viewerId: string, jobId:
       (found.requesterId === viewerId ||
         (found.projectId !== null && (await access.may(transaction, viewerId, 'project:submit', found.projectId))))
     if (!found || !theirs) throw new NotFoundError('No job')
-    if (isTerminal(found.state) || found.state === 'finalizing' || found.cancelRequested) return { job: found, changed: false }
+    if (isTerminal(found.state) || found.state === 'finalizing' || found.cancelRequested)
+      return { job: found, changed: false }
     if (found.state === 'running') return { job: await jobs.requestCancel(transaction, jobId), changed: true }
     return { job: await endJob(parts, transaction, found, 'cancelled'), changed: true }
   })

@@ -57,7 +57,12 @@ export async function acquire(
   }
 }
 
-async function claimAll(parts: ProcessingParts, transaction: Transaction, session: sessions.Session, request: AcquireRequest) {
+async function claimAll(
+  parts: ProcessingParts,
+  transaction: Transaction,
+  session: sessions.Session,
+  request: AcquireRequest,
+) {
   const processor = await sessions.lockProcessor(transaction, session.id, request.processor)
   if (!processor) return null
   const open = await attempts.countOpen(transaction, session.id, request.processor)
@@ -97,7 +102,17 @@ async function start(
   const { leaseSeconds } = deployment.limits
   const claimId = newId()
   const number = job.attemptCount
-  await attempts.insert(transaction, { claimId, jobId: id, number, operation, requesterId, projectId, sessionId: session.id, contract, leaseSeconds })
+  await attempts.insert(transaction, {
+    claimId,
+    jobId: id,
+    number,
+    operation,
+    requesterId,
+    projectId,
+    sessionId: session.id,
+    contract,
+    leaseSeconds,
+  })
   return {
     claim_id: claimId,
     job_id: id,

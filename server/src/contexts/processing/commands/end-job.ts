@@ -24,7 +24,13 @@ export function announceJob({ log, metrics, signals }: ProcessingParts, job: job
   if (job.state !== 'running' && job.state !== 'preparing') signals.announce(workTopic(job.operation))
   if (isTerminal(job.state)) metrics.jobEnded(job)
   log.info(
-    { job_id: job.id, operation: job.operation, state: job.state, version: job.version, failure_class: job.failure?.class },
+    {
+      job_id: job.id,
+      operation: job.operation,
+      state: job.state,
+      version: job.version,
+      failure_class: job.failure?.class,
+    },
     'job changed',
   )
 }

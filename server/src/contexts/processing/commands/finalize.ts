@@ -22,14 +22,19 @@ export async function finalize(parts: ProcessingParts, jobId: string): Promise<v
   const delivered = await staging.listDelivered(database.pool, jobId)
   const invalid = await findInvalid(parts, job, delivered)
   await database.pool.transaction(async (transaction) => {
-    if (await jobs.lockFinalization(transaction, jobId, token)) await jobs.updatePhase(transaction, jobId, 'publishing_result')
+    if (await jobs.lockFinalization(transaction, jobId, token))
+      await jobs.updatePhase(transaction, jobId, 'publishing_result')
   })
   signals.announce(jobTopic(jobId))
   const ended = await publish(parts, job, token, delivered, invalid)
   if (ended) announceJob(parts, ended)
 }
 
-async function findInvalid({ blobs, validator }: ProcessingParts, job: jobs.Job, delivered: Delivered): Promise<Failure | null> {
+async function findInvalid(
+  { blobs, validator }: ProcessingParts,
+  job: jobs.Job,
+  delivered: Delivered,
+): Promise<Failure | null> {
   for (const file of delivered) {
     const problem = await validator.problemOf(file, () => blobs.read(file.sha256))
     if (problem !== null) {
@@ -55,7 +60,8 @@ function publish(
     const name = unlocked ? await publishableName(parts, transaction, unlocked) : null
     const job = await jobs.lockFinalization(transaction, id, token)
     if (!job) return null
-    for (const claimId of new Set(delivered.map((file) => file.claimId))) await blobs.release(transaction, `staging:${claimId}`)
+    for (const claimId of new Set(delivered.map((file) => file.claimId)))
+      await blobs.release(transaction, `staging:${claimId}`)
     if (name === null) return endJob(parts, transaction, job, 'rejected', { failure: revoked, diagnostics: [] })
     if (invalid) return endJob(parts, transaction, job, 'rejected', { failure: invalid })
     for (const file of delivered) {
@@ -64,7 +70,15 @@ function publish(
       const artifactId = newId()
       const { mediaType, byteLength, sha256 } = file
       const fileName = resultFileName(name, role)
-      await artifacts.insert(transaction, { id: artifactId, jobId: id, role: file.role, mediaType, fileName, byteLength, sha256 })
+      await artifacts.insert(transaction, {
+        id: artifactId,
+        jobId: id,
+        role: file.role,
+        mediaType,
+        fileName,
+        byteLength,
+        sha256,
+      })
       await blobs.hold(transaction, `artifact:${artifactId}`, [sha256])
     }
     await artifacts.insertPublication(transaction, id, (delivered[0] as Delivered[number]).claimId)

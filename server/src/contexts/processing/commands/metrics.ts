@@ -38,7 +38,12 @@ export class ProcessingMetrics {
       labelNames: ['operation', 'role'],
       registers,
     })
-    this.reaped = new Counter({ name: 'platen_reaped_total', help: 'What reapers settled.', labelNames: ['kind'], registers })
+    this.reaped = new Counter({
+      name: 'platen_reaped_total',
+      help: 'What reapers settled.',
+      labelNames: ['kind'],
+      registers,
+    })
     this.reaperFailures = new Counter({
       name: 'platen_reaper_failures_total',
       help: 'Reaper passes that failed; each is repeated.',
@@ -70,6 +75,7 @@ export class ProcessingMetrics {
   jobEnded(job: jobs.Job): void {
     const { operation, state } = job
     this.finished.inc({ operation, state, failure_class: job.failure?.class ?? '' })
-    if (job.finishedAt) this.duration.observe({ operation, state }, (job.finishedAt.getTime() - job.createdAt.getTime()) / 1000)
+    if (job.finishedAt)
+      this.duration.observe({ operation, state }, (job.finishedAt.getTime() - job.createdAt.getTime()) / 1000)
   }
 }

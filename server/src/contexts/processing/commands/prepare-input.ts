@@ -47,13 +47,19 @@ async function failPreparation(parts: ProcessingParts, jobId: string, message: s
   const failed = await parts.database.pool.transaction(async (transaction) => {
     const job = await jobs.lock(transaction, jobId)
     if (job?.state !== 'preparing') return null
-    return endJob(parts, transaction, job, 'captureFailed', { failure: { class: 'invalid_input', message, limit: null } })
+    return endJob(parts, transaction, job, 'captureFailed', {
+      failure: { class: 'invalid_input', message, limit: null },
+    })
   })
   if (failed) announceJob(parts, failed)
 }
 
 /** The archive's bytes: order, mode, owner and time are fixed, so that equal content gives equal bytes. */
-async function* bundle(manifest: ProjectManifest, snapshot: SnapshotDescriptor, workspace: Workspace): AsyncGenerator<Uint8Array> {
+async function* bundle(
+  manifest: ProjectManifest,
+  snapshot: SnapshotDescriptor,
+  workspace: Workspace,
+): AsyncGenerator<Uint8Array> {
   const archive = pack()
   const write = async (name: string, size: number, content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) => {
     const written = Promise.withResolvers<void>()
@@ -82,5 +88,6 @@ async function* verified(file: SnapshotDescriptor['files'][number], workspace: W
     byteLength += chunk.length
     yield chunk
   }
-  if (byteLength !== file.byteLength || hash.digest('hex') !== file.sha256) throw new Error('a frozen file is not what its digest says')
+  if (byteLength !== file.byteLength || hash.digest('hex') !== file.sha256)
+    throw new Error('a frozen file is not what its digest says')
 }

@@ -32,9 +32,14 @@ export class JobReader {
   }
 
   /** One page; with a project, of everyone's jobs in it, else of the viewer's own. */
-  async page(viewerId: string, filter: Omit<jobs.JobFilter, 'requesterId'>, page: jobs.JobPage): Promise<readonly VisibleJob[]> {
+  async page(
+    viewerId: string,
+    filter: Omit<jobs.JobFilter, 'requesterId'>,
+    page: jobs.JobPage,
+  ): Promise<readonly VisibleJob[]> {
     const { access, database } = this.#parts
-    if (filter.projectId !== null && !(await access.may(database.pool, viewerId, 'project:read', filter.projectId))) return []
+    if (filter.projectId !== null && !(await access.may(database.pool, viewerId, 'project:read', filter.projectId)))
+      return []
     const requesterId = filter.projectId === null ? viewerId : null
     return this.#forViewer(viewerId, await jobs.page(database.pool, { ...filter, requesterId }, page))
   }
@@ -58,7 +63,10 @@ export class JobReader {
     if (waiting.length === 0) return new Map()
     const served = new Set(await sessions.listServedOperations(database.pool, liveSeconds(deployment.limits)))
     const operationOf = new Map(waiting.map((job) => [job.id, job.operation]))
-    const facts = await jobs.findWaitingFacts(database.pool, waiting.map((job) => job.id))
+    const facts = await jobs.findWaitingFacts(
+      database.pool,
+      waiting.map((job) => job.id),
+    )
     return new Map(
       facts.map((fact) => {
         const operation = operationOf.get(fact.id) as Operation
@@ -93,6 +101,10 @@ export class JobReader {
 
 /** What remains visible of a job whose project its requester lost. */
 function asAudit(job: jobs.Job): VisibleJob {
-  const failure = job.failure && { class: job.failure.class, message: 'The project is no longer accessible to you.', limit: null }
+  const failure = job.failure && {
+    class: job.failure.class,
+    message: 'The project is no longer accessible to you.',
+    limit: null,
+  }
   return { ...job, restricted: true, diagnostics: [], failure, inputDigest: null, options: {} }
 }

@@ -39,7 +39,10 @@ export async function once<T>(
       if (!(await requests.reserve(transaction, call, digest))) {
         const stored = await requests.find(transaction, call)
         if (stored && stored.digest !== digest) {
-          throw new WorkerRefusal('idempotency_key_reused', 'This idempotency key was used for another request. Use a new key.')
+          throw new WorkerRefusal(
+            'idempotency_key_reused',
+            'This idempotency key was used for another request. Use a new key.',
+          )
         }
         if (!stored || stored.status === null) {
           throw new WorkerRefusal('idempotency_key_in_use', 'The same request is being worked on. Ask again.', 1)

@@ -68,7 +68,10 @@ export class Attempts {
       const role = resultRoles[attempt.operation][file.role]
       if (!role) throw new WorkerRefusal('invalid_request', `${attempt.operation} has no result "${file.role}".`)
       if (role.mediaType !== file.media_type) {
-        throw new WorkerRefusal('invalid_request', `The result "${file.role}" is ${role.mediaType}, not ${file.media_type}.`)
+        throw new WorkerRefusal(
+          'invalid_request',
+          `The result "${file.role}" is ${role.mediaType}, not ${file.media_type}.`,
+        )
       }
       const bound = deployment.operations.get(attempt.operation)?.output_bytes ?? 0
       if (file.byte_length > bound) throw new WorkerRefusal('payload_too_large', `A result may have ${bound} bytes.`)
@@ -77,7 +80,9 @@ export class Attempts {
       return { response: {} }
     })
     const right = { kind: 'output', claim: claimId, role: file.role, sha256: file.sha256 } as const
-    return { ticket: `${protocolBase}/transfers/${transferTickets.mint(right, deployment.limits.transferTicketSeconds)}` }
+    return {
+      ticket: `${protocolBase}/transfers/${transferTickets.mint(right, deployment.limits.transferTicketSeconds)}`,
+    }
   }
 
   /** The input of a claim, for streaming. */
@@ -105,7 +110,8 @@ export class Attempts {
     try {
       await blobs.write(source, { maxBytes: byteLength, expected: { sha256, byteLength } })
     } catch (error) {
-      if (error instanceof BlobTooLargeError) throw new WorkerRefusal('length_mismatch', `More came than the ${byteLength} bytes that were declared.`)
+      if (error instanceof BlobTooLargeError)
+        throw new WorkerRefusal('length_mismatch', `More came than the ${byteLength} bytes that were declared.`)
       if (error instanceof BlobMismatchError) {
         throw new WorkerRefusal(error.what === 'length' ? 'length_mismatch' : 'digest_mismatch', error.message)
       }
@@ -126,7 +132,9 @@ export class Attempts {
     return this.#once(call, async (transaction) => {
       const { job, attempt } = await this.#hold(transaction, session, claimId)
       if (job.cancelRequested) throw claimCancelled()
-      const required = Object.entries(resultRoles[attempt.operation]).flatMap(([role, { required }]) => (required ? [role] : []))
+      const required = Object.entries(resultRoles[attempt.operation]).flatMap(([role, { required }]) =>
+        required ? [role] : [],
+      )
       const missing = required.filter((role) => !roles.includes(role as ArtifactRole))
       if (missing.length > 0) throw new WorkerRefusal('result_incomplete', `The result lacks ${missing.join(', ')}.`)
       await this.#deliver(transaction, claimId, roles)
@@ -156,17 +164,26 @@ export class Attempts {
       const odd = request.roles.filter((role) => !roles[role]?.explains)
       if (odd.length > 0) throw new WorkerRefusal('invalid_request', `${odd.join(', ')} cannot explain a failure.`)
       await this.#deliver(transaction, claimId, request.roles)
-      const job = await this.settle(transaction, held, 'failed', failure, { diagnostics: request.diagnostics, explanation })
+      const job = await this.settle(transaction, held, 'failed', failure, {
+        diagnostics: request.diagnostics,
+        explanation,
+      })
       return { response: { state: answerState(job) }, after: () => this.announceSettled(job, 'failed') }
     })
   }
 
   /** Hands the claim back unfinished; the job keeps its place and, within reason, its attempts. */
   async release(session: Session, claimId: string, reason: string, call: WorkerCall) {
-    const failure: Failure = { class: 'worker_interrupted', message: `The worker handed the job back: ${reason}`, limit: null }
+    const failure: Failure = {
+      class: 'worker_interrupted',
+      message: `The worker handed the job back: ${reason}`,
+      limit: null,
+    }
     return this.#once(call, async (transaction) => {
       const held = await this.#hold(transaction, session, claimId)
-      const job = await this.settle(transaction, held, 'released', failure, { free: held.job.attemptLimit < freeReleases })
+      const job = await this.settle(transaction, held, 'released', failure, {
+        free: held.job.attemptLimit < freeReleases,
+      })
       return { response: { state: answerState(job) }, after: () => this.announceSettled(job, 'released') }
     })
   }
@@ -223,7 +240,15 @@ export class Attempts {
       if (!file.delivered || !role) continue
       const id = newId()
       const { mediaType, byteLength, sha256 } = file
-      await artifacts.insert(transaction, { id, jobId: job.id, role: file.role, mediaType, byteLength, sha256, fileName: resultFileName(projectName, role) })
+      await artifacts.insert(transaction, {
+        id,
+        jobId: job.id,
+        role: file.role,
+        mediaType,
+        byteLength,
+        sha256,
+        fileName: resultFileName(projectName, role),
+      })
       await this.#parts.blobs.hold(transaction, `artifact:${id}`, [sha256])
     }
   }
@@ -236,9 +261,12 @@ export class Attempts {
   }
 
   async #deliver(transaction: Transaction, claimId: string, roles: readonly ArtifactRole[]): Promise<void> {
-    const stored = new Set((await staging.list(transaction, claimId)).flatMap((file) => (file.stored ? [file.role] : [])))
+    const stored = new Set(
+      (await staging.list(transaction, claimId)).flatMap((file) => (file.stored ? [file.role] : [])),
+    )
     const absent = roles.filter((role) => !stored.has(role))
-    if (absent.length > 0) throw new WorkerRefusal('result_incomplete', `The bytes of ${absent.join(', ')} have not been uploaded.`)
+    if (absent.length > 0)
+      throw new WorkerRefusal('result_incomplete', `The bytes of ${absent.join(', ')} have not been uploaded.`)
     await staging.markDelivered(transaction, claimId, roles)
   }
 
@@ -257,7 +285,10 @@ export class Attempts {
     return right as Extract<typeof right, { kind: K }>
   }
 
-  async #once<T>(call: WorkerCall, run: (transaction: Transaction) => Promise<{ response: T; after?: () => void }>): Promise<T> {
+  async #once<T>(
+    call: WorkerCall,
+    run: (transaction: Transaction) => Promise<{ response: T; after?: () => void }>,
+  ): Promise<T> {
     const done = await once(this.#parts, call, run)
     return (done as NonNullable<typeof done>).response
   }
@@ -267,7 +298,11 @@ export class Attempts {
  * Holds the project open and says its name, or null if it is gone or its requester may not see it any more.
  * A transaction that publishes calls this first: the fence comes before the job.
  */
-export async function publishableName({ access, workspace }: ProcessingParts, transaction: Transaction, job: jobs.Job): Promise<string | null> {
+export async function publishableName(
+  { access, workspace }: ProcessingParts,
+  transaction: Transaction,
+  job: jobs.Job,
+): Promise<string | null> {
   if (job.projectId === null) return null
   const project = await workspace.projects.holdOpen(transaction, job.projectId)
   if (!project || !(await access.may(transaction, job.requesterId, 'project:read', job.projectId))) return null

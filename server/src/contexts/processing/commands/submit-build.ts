@@ -89,9 +89,17 @@ function requireEntry(snapshot: SnapshotDescriptor, given: string | null): void 
   const entry = given ?? snapshot.entryPath
   if (entry !== null && !paths.has(entry)) {
     const path = given === null ? ['settings', 'entryPath'] : ['latex', 'entryPath']
-    throw new ValidationError([{ path, code: 'not_found', message: `The project has no file "${entry}" to start from.` }])
+    throw new ValidationError([
+      { path, code: 'not_found', message: `The project has no file "${entry}" to start from.` },
+    ])
   }
   if (entry === null && ![...paths].some((path) => /\.(tex|ltx|latex)$/i.test(path))) {
-    throw new ValidationError([{ path: ['files'], code: 'required', message: 'The project has no .tex file to start from. Write one, or name the entry.' }])
+    throw new ValidationError([
+      {
+        path: ['files'],
+        code: 'required',
+        message: 'The project has no .tex file to start from. Write one, or name the entry.',
+      },
+    ])
   }
 }

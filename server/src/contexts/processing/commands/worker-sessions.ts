@@ -18,7 +18,8 @@ import { once, type WorkerCall } from './replay.ts'
 const missedHeartbeats = 3
 const keepEndedSeconds = 24 * 3600
 
-export const liveSeconds = (limits: { sessionHeartbeatSeconds: number }): number => limits.sessionHeartbeatSeconds * missedHeartbeats
+export const liveSeconds = (limits: { sessionHeartbeatSeconds: number }): number =>
+  limits.sessionHeartbeatSeconds * missedHeartbeats
 
 export class WorkerSessions {
   readonly #parts: ProcessingParts
@@ -30,7 +31,9 @@ export class WorkerSessions {
   /** The worker identity behind a token, or null. */
   identify(token: string): Worker | null {
     const digest = Buffer.from(sha256Hex(token))
-    const known = this.#parts.deployment.workers.find((worker) => timingSafeEqual(Buffer.from(worker.tokenSha256), digest))
+    const known = this.#parts.deployment.workers.find((worker) =>
+      timingSafeEqual(Buffer.from(worker.tokenSha256), digest),
+    )
     return known && token.startsWith(`plw_${known.name}.`) ? known : null
   }
 
@@ -52,7 +55,13 @@ export class WorkerSessions {
       }
       const id = newId()
       const { instance_id: instanceId, executor } = request
-      await sessions.insert(transaction, { id, workerName: worker.name, instanceId, executor, tokenSha256: sha256Hex(this.#token(id)) })
+      await sessions.insert(transaction, {
+        id,
+        workerName: worker.name,
+        instanceId,
+        executor,
+        tokenSha256: sha256Hex(this.#token(id)),
+      })
       for (const processor of request.processors) await sessions.insertProcessor(transaction, id, processor)
       return { response: { session_id: id }, after: () => signals.announce(capabilitiesTopic) }
     })
@@ -77,7 +86,10 @@ export class WorkerSessions {
         signals.announce(workTopic(health.operation))
       }
     }
-    return { draining: session.draining, cancelled_claims: [...(await attempts.listCancelled(database.pool, session.id))] }
+    return {
+      draining: session.draining,
+      cancelled_claims: [...(await attempts.listCancelled(database.pool, session.id))],
+    }
   }
 
   async drain(session: sessions.Session): Promise<{ draining: true }> {
@@ -99,12 +111,18 @@ export class WorkerSessions {
   #requireScope(worker: Worker, { executor, processors }: OpenSessionRequest): void {
     const { deployment } = this.#parts
     if (executor === 'subprocess' && deployment.production) {
-      throw new WorkerRefusal('invalid_request', 'A production deployment takes no worker without a sandbox. Run it with PLATEN_EXECUTOR=bubblewrap.')
+      throw new WorkerRefusal(
+        'invalid_request',
+        'A production deployment takes no worker without a sandbox. Run it with PLATEN_EXECUTOR=bubblewrap.',
+      )
     }
     const seen = new Set<Operation>()
     for (const { operation } of processors) {
       if (!worker.operations.includes(operation) || !deployment.operations.has(operation)) {
-        throw new WorkerRefusal('invalid_request', `The deployment file does not let worker ${worker.name} serve ${operation}.`)
+        throw new WorkerRefusal(
+          'invalid_request',
+          `The deployment file does not let worker ${worker.name} serve ${operation}.`,
+        )
       }
       if (seen.has(operation)) throw new WorkerRefusal('invalid_request', `${operation} is registered twice.`)
       seen.add(operation)

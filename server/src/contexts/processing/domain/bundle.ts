@@ -11,6 +11,11 @@ export function manifestOf(snapshot: SnapshotDescriptor): ProjectManifest {
     workspace_version: 1,
     content_generation: snapshot.generation,
     source_epoch: snapshot.sourceEpoch,
-    files: snapshot.files.map(({ path, kind, byteLength, sha256 }) => ({ path, kind, byte_length: byteLength, sha256 })),
+    files: snapshot.files.map(({ path, kind, byteLength, sha256 }) => ({
+      path,
+      kind,
+      byte_length: byteLength,
+      sha256,
+    })),
   }
 }

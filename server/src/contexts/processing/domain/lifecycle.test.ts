@@ -17,7 +17,9 @@ describe('the lifecycle of a job', () => {
   })
 
   it('reaches success without an attempt only from preparing, by a cache hit', () => {
-    const intoSuccess = jobStates.flatMap((state) => events.filter((event) => next(state, event) === 'succeeded').map((event) => `${state} ${event}`))
+    const intoSuccess = jobStates.flatMap((state) =>
+      events.filter((event) => next(state, event) === 'succeeded').map((event) => `${state} ${event}`),
+    )
     expect(intoSuccess).toEqual(['preparing cacheHit', 'finalizing published'])
   })
 
@@ -36,7 +38,8 @@ describe('the lifecycle of a job', () => {
 
   it('lets every state reach an end', () => {
     const reaches = (state: JobState, seen: readonly JobState[] = []): boolean =>
-      isTerminal(state) || events.some((event) => {
+      isTerminal(state) ||
+      events.some((event) => {
         const after = next(state, event)
         return after !== null && !seen.includes(after) && reaches(after, [...seen, state])
       })
@@ -45,9 +48,14 @@ describe('the lifecycle of a job', () => {
 
   it('is the table that the database refuses by', async () => {
     const migration = await readFile(new URL('../../../../../migrations/0005_processing.sql', import.meta.url), 'utf8')
-    const body = /FUNCTION processing\.refuse_illegal_move[\s\S]*?NOT \(OLD\.state, NEW\.state\) IN \(([\s\S]*?)\) THEN/.exec(migration)?.[1] ?? ''
+    const body =
+      /FUNCTION processing\.refuse_illegal_move[\s\S]*?NOT \(OLD\.state, NEW\.state\) IN \(([\s\S]*?)\) THEN/.exec(
+        migration,
+      )?.[1] ?? ''
     const allowed = [...body.matchAll(/\('(\w+)', '(\w+)'\)/g)].map(([, from, to]) => `${from} ${to}`)
-    const told = jobStates.flatMap((state) => [...new Set(Object.values(moves[state]))].filter((to) => to !== state).map((to) => `${state} ${to}`))
+    const told = jobStates.flatMap((state) =>
+      [...new Set(Object.values(moves[state]))].filter((to) => to !== state).map((to) => `${state} ${to}`),
+    )
     expect(allowed.sort()).toEqual(told.sort())
   })
 })

@@ -1,5 +1,14 @@
 /** States of a job, in the order of a successful life. */
-export const jobStates = ['preparing', 'queued', 'running', 'finalizing', 'succeeded', 'failed', 'cancelled', 'expired'] as const
+export const jobStates = [
+  'preparing',
+  'queued',
+  'running',
+  'finalizing',
+  'succeeded',
+  'failed',
+  'cancelled',
+  'expired',
+] as const
 export type JobState = (typeof jobStates)[number]
 
 /** What can happen to a job. */
@@ -20,7 +29,13 @@ export type JobEvent =
 
 /** Every legal move of a job. A pair that is absent is illegal; nothing else decides a state. */
 export const moves = {
-  preparing: { captured: 'queued', cacheHit: 'succeeded', captureFailed: 'failed', cancelled: 'cancelled', abandoned: 'expired' },
+  preparing: {
+    captured: 'queued',
+    cacheHit: 'succeeded',
+    captureFailed: 'failed',
+    cancelled: 'cancelled',
+    abandoned: 'expired',
+  },
   queued: { claimed: 'running', failedForGood: 'failed', cancelled: 'cancelled', waitExpired: 'expired' },
   running: { requeued: 'queued', delivered: 'finalizing', failedForGood: 'failed', cancelled: 'cancelled' },
   finalizing: { takenOver: 'finalizing', published: 'succeeded', rejected: 'failed' },
@@ -38,5 +53,3 @@ export function next(state: JobState, event: JobEvent): JobState | null {
 
 /** Whether a job in this state will never change again. */
 export const isTerminal = (state: JobState): boolean => Object.keys(moves[state]).length === 0
-
-export const terminalStates = jobStates.filter(isTerminal)

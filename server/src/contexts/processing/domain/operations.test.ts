@@ -18,6 +18,11 @@ describe('names of result files', () => {
   }
 
   it('never holds a separator or a control character', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), (name) => void expect(resultFileName(name, pdf)).not.toMatch(/[/\\\p{Cc}]/u)))
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary' }),
+        (name) => void expect(resultFileName(name, pdf)).not.toMatch(/[/\\\p{Cc}]/u),
+      ),
+    )
   })
 })

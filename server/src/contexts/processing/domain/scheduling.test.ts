@@ -14,7 +14,8 @@ describe('why a job waits', () => {
     [{ requesterActive: 3, projectActive: 1 }, 'capacity'],
   ]
   for (const [waiting, reason] of table) {
-    it(`says ${reason} for ${JSON.stringify(waiting)}`, () => expect(waitingReason({ ...free, ...waiting }, limits)).toBe(reason))
+    it(`says ${reason} for ${JSON.stringify(waiting)}`, () =>
+      expect(waitingReason({ ...free, ...waiting }, limits)).toBe(reason))
   }
 })
 

@@ -1,6 +1,5 @@
 /** Why a queued job is not running yet. */
-export const waitingReasons = ['no_worker', 'retry_backoff', 'requester_limit', 'project_limit', 'capacity'] as const
-export type WaitingReason = (typeof waitingReasons)[number]
+export type WaitingReason = 'no_worker' | 'retry_backoff' | 'requester_limit' | 'project_limit' | 'capacity'
 
 export interface Waiting {
   /** Whether a live, healthy session serves the operation. */

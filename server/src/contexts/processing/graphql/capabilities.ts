@@ -22,7 +22,11 @@ const ProcessorFactsType = builder.objectRef<LiveProcessor & z.infer<typeof fact
   fields: (t) => ({
     name: t.exposeString('name', { description: 'Its name.' }),
     version: t.exposeString('version', { description: 'Its version.' }),
-    contract: t.field({ type: 'Sha256', description: 'Equal contracts give equal results.', resolve: (processor) => processor.contract }),
+    contract: t.field({
+      type: 'Sha256',
+      description: 'Equal contracts give equal results.',
+      resolve: (processor) => processor.contract,
+    }),
     engines: t.exposeStringList('engines', { description: 'Engines it found.' }),
     distribution: t.exposeString('distribution', { nullable: true, description: 'The toolchain, with its year.' }),
     packages: t.exposeStringList('packages', { description: 'Packages it found.' }),
@@ -34,11 +38,16 @@ const CapabilityType = builder.objectRef<Capability>('Capability').implement({
   description: 'An operation that this deployment offers.',
   fields: (t) => ({
     operation: t.exposeString('operation', { description: 'Its name, such as `latex.compile.pdf/v1`.' }),
-    state: t.field({ type: CapabilityStateEnum, description: 'Whether it runs now.', resolve: (capability) => (capability.available ? 'available' : 'waiting') }),
+    state: t.field({
+      type: CapabilityStateEnum,
+      description: 'Whether it runs now.',
+      resolve: (capability) => (capability.available ? 'available' : 'waiting'),
+    }),
     processors: t.field({
       type: [ProcessorFactsType],
       description: 'Who serves it now.',
-      resolve: (capability) => capability.processors.map((processor) => ({ ...processor, ...facts.parse(processor.facts) })),
+      resolve: (capability) =>
+        capability.processors.map((processor) => ({ ...processor, ...facts.parse(processor.facts) })),
     }),
   }),
 })

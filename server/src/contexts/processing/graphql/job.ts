@@ -1,11 +1,4 @@
-import {
-  type ArtifactRole,
-  type Diagnostic,
-  type FailureClass,
-  type OnError,
-  type Phase,
-  type Severity,
-} from '@platen/worker/protocol'
+import type { ArtifactRole, Diagnostic, FailureClass, OnError, Phase, Severity } from '@platen/worker/protocol'
 import { builder, closedEnum } from '../../../graphql/builder.ts'
 import { keysetConnection } from '../../../graphql/connections.ts'
 import { loadEach } from '../../../graphql/context.ts'
@@ -13,7 +6,7 @@ import { NotFoundError } from '../../../platform/errors.ts'
 import { ProjectNode } from '../../workspace/graphql/project.ts'
 import type { Artifact, JobState, VisibleJob, WaitingReason } from '../index.ts'
 
-export const JobStateEnum = closedEnum<JobState>('JobState', 'Where a job is in its life.', {
+const JobStateEnum = closedEnum<JobState>('JobState', 'Where a job is in its life.', {
   preparing: 'Its input is being captured.',
   queued: 'It waits for a worker.',
   running: 'A worker is at it.',
@@ -66,10 +59,14 @@ const ArtifactRoleEnum = closedEnum<ArtifactRole>('ArtifactRole', 'What a result
   bundle: 'A project.',
 })
 
-export const OnErrorEnum = closedEnum<OnError>('OnError', 'What becomes of a document that was finished by recovering from errors.', {
-  fail: 'The job fails.',
-  publish: 'The job succeeds, publishes the document and carries the errors as diagnostics.',
-})
+export const OnErrorEnum = closedEnum<OnError>(
+  'OnError',
+  'What becomes of a document that was finished by recovering from errors.',
+  {
+    fail: 'The job fails.',
+    publish: 'The job succeeds, publishes the document and carries the errors as diagnostics.',
+  },
+)
 
 interface Limit {
   readonly name: string
@@ -88,7 +85,12 @@ const FailureType = builder.objectRef<NonNullable<VisibleJob['failure']>>('Failu
   fields: (t) => ({
     class: t.field({ type: FailureClassEnum, description: 'For programs.', resolve: (failure) => failure.class }),
     message: t.exposeString('message', { description: 'A sentence for people.' }),
-    limit: t.field({ type: FailureLimitType, nullable: true, description: 'With RESOURCE_LIMIT: which bound.', resolve: (failure) => failure.limit }),
+    limit: t.field({
+      type: FailureLimitType,
+      nullable: true,
+      description: 'With RESOURCE_LIMIT: which bound.',
+      resolve: (failure) => failure.limit,
+    }),
   }),
 })
 
@@ -116,7 +118,8 @@ builder.node(ArtifactNode, {
     byteLength: t.field({ type: 'BigInt', description: 'Bytes.', resolve: (artifact) => artifact.byteLength }),
     sha256: t.field({ type: 'Sha256', description: 'Of its bytes.', resolve: (artifact) => artifact.sha256 }),
     downloadUrl: t.string({
-      description: 'A path of this server that serves it to whoever has it, for a few minutes and while you may see it.',
+      description:
+        'A path of this server that serves it to whoever has it, for a few minutes and while you may see it.',
       resolve: (artifact, _args, { processing, viewer }) => processing.downloadUrl(artifact.id, viewer.id),
     }),
   }),
@@ -130,19 +133,45 @@ builder.node(JobNode, {
   fields: (t) => ({
     operation: t.exposeString('operation', { description: 'What it does, such as `latex.compile.pdf/v1`.' }),
     state: t.field({ type: JobStateEnum, description: 'Where it is in its life.', resolve: (job) => job.state }),
-    phase: t.field({ type: JobPhaseEnum, nullable: true, description: 'What it is doing; null when it ended.', resolve: (job) => job.phase }),
-    version: t.field({ type: 'BigInt', description: 'Grows with each change: of two states the one with the higher version is newer.', resolve: (job) => job.version }),
+    phase: t.field({
+      type: JobPhaseEnum,
+      nullable: true,
+      description: 'What it is doing; null when it ended.',
+      resolve: (job) => job.phase,
+    }),
+    version: t.field({
+      type: 'BigInt',
+      description: 'Grows with each change: of two states the one with the higher version is newer.',
+      resolve: (job) => job.version,
+    }),
     project: t.field({
       type: ProjectNode,
       nullable: true,
       description: 'The project it was built from; null if it is gone or not yours to see any more.',
       resolve: (job, _args, { loaders }) => (job.projectId === null ? null : loaders.project.load(job.projectId)),
     }),
-    attempt: t.exposeInt('attemptCount', { description: 'The number of the present or last attempt; 0 before the first.' }),
+    attempt: t.exposeInt('attemptCount', {
+      description: 'The number of the present or last attempt; 0 before the first.',
+    }),
     createdAt: t.field({ type: 'DateTime', description: 'When it was submitted.', resolve: (job) => job.createdAt }),
-    queuedAt: t.field({ type: 'DateTime', nullable: true, description: 'When it was last put in line.', resolve: (job) => job.queuedAt }),
-    startedAt: t.field({ type: 'DateTime', nullable: true, description: 'When its first attempt began.', resolve: (job) => job.startedAt }),
-    finishedAt: t.field({ type: 'DateTime', nullable: true, description: 'When it ended.', resolve: (job) => job.finishedAt }),
+    queuedAt: t.field({
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it was last put in line.',
+      resolve: (job) => job.queuedAt,
+    }),
+    startedAt: t.field({
+      type: 'DateTime',
+      nullable: true,
+      description: 'When its first attempt began.',
+      resolve: (job) => job.startedAt,
+    }),
+    finishedAt: t.field({
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it ended.',
+      resolve: (job) => job.finishedAt,
+    }),
     waitingReason: t.field({
       type: WaitingReasonEnum,
       nullable: true,
@@ -150,22 +179,44 @@ builder.node(JobNode, {
       resolve: (job, _args, { loaders }) => (job.state === 'queued' ? loaders.waitingReason.load(job) : null),
     }),
     cancelRequested: t.exposeBoolean('cancelRequested', { description: 'Whether it was asked to stop.' }),
-    failure: t.field({ type: FailureType, nullable: true, description: 'Why it failed.', resolve: (job) => job.failure }),
-    diagnostics: t.field({ type: [DiagnosticType], description: 'What was found about the document.', resolve: (job) => [...job.diagnostics] }),
+    failure: t.field({
+      type: FailureType,
+      nullable: true,
+      description: 'Why it failed.',
+      resolve: (job) => job.failure,
+    }),
+    diagnostics: t.field({
+      type: [DiagnosticType],
+      description: 'What was found about the document.',
+      resolve: (job) => [...job.diagnostics],
+    }),
     artifacts: t.field({
       type: [ArtifactNode],
       description: 'Its published files; after a failure those that explain it.',
       resolve: async (job, _args, { loaders }) => (job.restricted ? [] : [...(await loaders.artifacts.load(job.id))]),
     }),
-    inputDigest: t.field({ type: 'Sha256', nullable: true, description: 'Digest of its input, once captured.', resolve: (job) => job.inputDigest }),
-    processorContract: t.field({ type: 'Sha256', nullable: true, description: 'Which processor and toolchain made the result.', resolve: (job) => job.processorContract }),
+    inputDigest: t.field({
+      type: 'Sha256',
+      nullable: true,
+      description: 'Digest of its input, once captured.',
+      resolve: (job) => job.inputDigest,
+    }),
+    processorContract: t.field({
+      type: 'Sha256',
+      nullable: true,
+      description: 'Which processor and toolchain made the result.',
+      resolve: (job) => job.processorContract,
+    }),
   }),
 })
 
 const JobFilterInput = builder.inputType('JobFilter', {
   description: 'Which jobs.',
   fields: (t) => ({
-    projectId: t.globalID({ for: ProjectNode, description: "Everyone's jobs of this project in place of your own jobs." }),
+    projectId: t.globalID({
+      for: ProjectNode,
+      description: "Everyone's jobs of this project in place of your own jobs.",
+    }),
     states: t.field({ type: [JobStateEnum], description: 'In one of these states.' }),
   }),
 })
@@ -189,7 +240,11 @@ builder.queryFields((t) => ({
       args: { filter: t.arg({ type: JobFilterInput, description: 'Which jobs.' }) },
       resolve: (_root, { filter, ...args }, { processing, viewer }) =>
         keysetConnection(args, (page) =>
-          processing.jobs.page(viewer.id, { projectId: filter?.projectId?.id ?? null, states: filter?.states ?? null }, page),
+          processing.jobs.page(
+            viewer.id,
+            { projectId: filter?.projectId?.id ?? null, states: filter?.states ?? null },
+            page,
+          ),
         ),
     },
     { description: 'Jobs, newest first.' },
@@ -203,7 +258,9 @@ builder.objectField(ProjectNode, 'jobs', (t) =>
       type: JobNode,
       description: "Everyone's jobs of the project, newest first.",
       resolve: (project, args, { processing, viewer }) =>
-        keysetConnection(args, (page) => processing.jobs.page(viewer.id, { projectId: project.id, states: null }, page)),
+        keysetConnection(args, (page) =>
+          processing.jobs.page(viewer.id, { projectId: project.id, states: null }, page),
+        ),
     },
     { name: 'ProjectJobsConnection', description: 'Jobs of a project, newest first.' },
     { name: 'ProjectJobsConnectionEdge', description: 'A job of a project.' },

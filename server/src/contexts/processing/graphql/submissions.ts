@@ -1,7 +1,12 @@
 import { z } from 'zod'
 import { builder } from '../../../graphql/builder.ts'
 import { idempotencyKey, parseInput } from '../../../graphql/input.ts'
-import { IdempotencyConflictError, NotFoundError, QuotaExceededError, ValidationError } from '../../../platform/errors.ts'
+import {
+  IdempotencyConflictError,
+  NotFoundError,
+  QuotaExceededError,
+  ValidationError,
+} from '../../../platform/errors.ts'
 import { LatexEngineEnum, ProjectNode } from '../../workspace/graphql/project.ts'
 import { OperationUnavailableError, ProjectTypeMismatchError, type VisibleJob } from '../index.ts'
 import { JobNode, OnErrorEnum } from './job.ts'
@@ -12,21 +17,33 @@ const LatexBuildInput = builder.inputType('LatexBuildInput', {
   fields: (t) => ({
     engine: t.field({ type: LatexEngineEnum, description: "In place of the document's or the project's." }),
     entryPath: t.string({ description: "File to start from, in place of the project's or the one that is found." }),
-    onError: t.field({ type: OnErrorEnum, required: true, defaultValue: 'fail', description: 'What becomes of a document with errors.' }),
+    onError: t.field({
+      type: OnErrorEnum,
+      required: true,
+      defaultValue: 'fail',
+      description: 'What becomes of a document with errors.',
+    }),
   }),
 })
 const BuildProjectInput = builder.inputType('BuildProjectInput', {
   description: 'A build of a project as it is at this moment.',
   fields: (t) => ({
     projectId: t.globalID({ required: true, for: ProjectNode, description: 'The project.' }),
-    idempotencyKey: t.string({ required: true, description: 'Your own id of this command; the same again gives the same job.' }),
+    idempotencyKey: t.string({
+      required: true,
+      description: 'Your own id of this command; the same again gives the same job.',
+    }),
     latex: t.field({ type: LatexBuildInput, description: 'Options of a LaTeX build.' }),
   }),
 })
 const BuildProjectPayload = builder.objectRef<{ job: VisibleJob; replayed: boolean }>('BuildProjectPayload').implement({
   description: 'The job.',
   fields: (t) => ({
-    job: t.field({ type: JobNode, description: 'The new job, or the one this key created before.', resolve: (payload) => payload.job }),
+    job: t.field({
+      type: JobNode,
+      description: 'The new job, or the one this key created before.',
+      resolve: (payload) => payload.job,
+    }),
     replayed: t.exposeBoolean('replayed', { description: 'Whether an earlier command with this key had created it.' }),
   }),
 })
@@ -40,7 +57,8 @@ const CancelJobPayload = builder.objectRef<{ job: VisibleJob }>('CancelJobPayloa
   fields: (t) => ({
     job: t.field({
       type: JobNode,
-      description: 'As it is now: cancelled, still running with `cancelRequested`, or past the point where it can be stopped.',
+      description:
+        'As it is now: cancelled, still running with `cancelRequested`, or past the point where it can be stopped.',
       resolve: (payload) => payload.job,
     }),
   }),
@@ -50,9 +68,16 @@ builder.mutationFields((t) => ({
   buildProject: t.field({
     type: BuildProjectPayload,
     nullable: true,
-    description: 'Captures the project as it is and queues a build of it. The job goes on whatever becomes of the caller.',
+    description:
+      'Captures the project as it is and queues a build of it. The job goes on whatever becomes of the caller.',
     errors: {
-      types: [ValidationError, IdempotencyConflictError, QuotaExceededError, OperationUnavailableError, ProjectTypeMismatchError],
+      types: [
+        ValidationError,
+        IdempotencyConflictError,
+        QuotaExceededError,
+        OperationUnavailableError,
+        ProjectTypeMismatchError,
+      ],
       union: { name: 'BuildProjectResult', description: 'What came of it.' },
     },
     args: { input: t.arg({ type: BuildProjectInput, required: true, description: 'The build.' }) },
@@ -85,7 +110,8 @@ builder.mutationFields((t) => ({
 builder.subscriptionField('job', (t) =>
   t.field({
     type: JobNode,
-    description: 'A job, now and at each change, until it ends. States that a slow client missed are not made up for; the newest always comes.',
+    description:
+      'A job, now and at each change, until it ends. States that a slow client missed are not made up for; the newest always comes.',
     args: { id: t.arg.globalID({ required: true, for: JobNode, description: 'Global id of a job.' }) },
     subscribe: (_root, { id }, { processing, viewer }) => watchJob(processing, viewer.id, id.id),
     resolve: (job) => job as VisibleJob,

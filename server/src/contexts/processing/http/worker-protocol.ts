@@ -43,7 +43,9 @@ export function mountWorkerProtocol(server: FastifyInstance, processing: Process
 
   server.register(async (protocol) => {
     protocol.setErrorHandler<FastifyError>((error, request, reply) => refuse(error, request, reply))
-    protocol.setNotFoundHandler((request, reply) => refuse(new WorkerRefusal('not_found', 'The worker protocol has no such call.'), request, reply))
+    protocol.setNotFoundHandler((request, reply) =>
+      refuse(new WorkerRefusal('not_found', 'The worker protocol has no such call.'), request, reply),
+    )
 
     for (const name of Object.keys(handlers) as JsonRoute[]) {
       const route: Route = routes[name]
@@ -66,7 +68,13 @@ export function mountWorkerProtocol(server: FastifyInstance, processing: Process
       const url = `${protocolBase}${routes.download.path.replace('{ticket}', ':ticket')}`
       transfers.get<{ Params: { ticket: string } }>(url, async (request, reply) => {
         const { byteLength, bytes } = await attempts.input(await sessionOf(request), ticketOf(request))
-        return reply.headers({ 'content-type': 'application/octet-stream', 'content-length': byteLength, 'cache-control': 'no-store' }).send(Readable.from(bytes))
+        return reply
+          .headers({
+            'content-type': 'application/octet-stream',
+            'content-length': byteLength,
+            'cache-control': 'no-store',
+          })
+          .send(Readable.from(bytes))
       })
       transfers.put<{ Params: { ticket: string } }>(url, async (request, reply) => {
         const stored = await attempts.upload(await sessionOf(request), ticketOf(request), request.raw)
@@ -75,7 +83,12 @@ export function mountWorkerProtocol(server: FastifyInstance, processing: Process
     })
   })
 
-  async function callOf(name: JsonRoute, route: Route, request: FastifyRequest, reply: FastifyReply): Promise<Call<RouteName>> {
+  async function callOf(
+    name: JsonRoute,
+    route: Route,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Call<RouteName>> {
     const parameters = request.params as { session_id?: string; claim_id?: string }
     const worker = route.token === 'worker' ? workerOf(request) : null
     const session = route.token === 'session' ? await sessionOf(request) : null
@@ -104,7 +117,11 @@ export function mountWorkerProtocol(server: FastifyInstance, processing: Process
 
   function workerOf(request: FastifyRequest): Worker {
     const worker = sessions.identify(bearer(request))
-    if (!worker) throw new WorkerRefusal('unauthorized', 'This is not the token of a worker of this deployment. Check PLATEN_WORKER_TOKEN and token_sha256 in the deployment file.')
+    if (!worker)
+      throw new WorkerRefusal(
+        'unauthorized',
+        'This is not the token of a worker of this deployment. Check PLATEN_WORKER_TOKEN and token_sha256 in the deployment file.',
+      )
     return worker
   }
 
@@ -117,7 +134,8 @@ export function mountWorkerProtocol(server: FastifyInstance, processing: Process
   }
 }
 
-const bearer = (request: FastifyRequest): string => /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? ''
+const bearer = (request: FastifyRequest): string =>
+  /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? ''
 const ticketOf = (request: FastifyRequest<{ Params: { ticket: string } }>): string => request.params.ticket
 
 function keyOf(request: FastifyRequest): string {
@@ -140,19 +158,24 @@ function refuse(error: FastifyError | WorkerRefusal, request: FastifyRequest, re
   if (refusal.retryAfterSeconds !== null) reply.header('retry-after', refusal.retryAfterSeconds)
   // What the caller still sends is not worth reading.
   if (request.method === 'PUT') reply.header('connection', 'close')
-  return reply.status(status).type('application/problem+json').send({
-    type: `urn:platen:problem:${refusal.code}`,
-    title: titles[refusal.code],
-    status,
-    detail: refusal.message,
-    code: refusal.code,
-  })
+  return reply
+    .status(status)
+    .type('application/problem+json')
+    .send({
+      type: `urn:platen:problem:${refusal.code}`,
+      title: titles[refusal.code],
+      status,
+      detail: refusal.message,
+      code: refusal.code,
+    })
 }
 
 function asRefusal(error: FastifyError | WorkerRefusal): WorkerRefusal {
   if (error instanceof WorkerRefusal) return error
-  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new WorkerRefusal('payload_too_large', 'The request is too large.')
-  if (error.statusCode !== undefined && error.statusCode < 500) return new WorkerRefusal('invalid_request', error.message)
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return new WorkerRefusal('payload_too_large', 'The request is too large.')
+  if (error.statusCode !== undefined && error.statusCode < 500)
+    return new WorkerRefusal('invalid_request', error.message)
   if (error.code === 'ECONNRESET' || error.code === 'ERR_STREAM_PREMATURE_CLOSE') {
     return new WorkerRefusal('length_mismatch', 'The connection ended before all bytes had come.')
   }

@@ -24,7 +24,15 @@ const columns = sql.fragment`
 
 export const insert = (
   transaction: Transaction,
-  artifact: { id: string; jobId: string; role: ArtifactRole; mediaType: string; fileName: string; byteLength: number; sha256: string },
+  artifact: {
+    id: string
+    jobId: string
+    role: ArtifactRole
+    mediaType: string
+    fileName: string
+    byteLength: number
+    sha256: string
+  },
 ): Promise<unknown> =>
   transaction.query(sql.unsafe`
     INSERT INTO processing.artifact (id, job_id, role, media_type, file_name, byte_length, sha256)

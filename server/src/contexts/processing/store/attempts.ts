@@ -1,4 +1,4 @@
-import { operations, type Operation } from '@platen/worker/protocol'
+import { type Operation, operations } from '@platen/worker/protocol'
 import { z } from 'zod'
 import { type Reader, sql, type Transaction } from '../../../platform/database.ts'
 import type { Failure } from '../domain/failure.ts'
@@ -65,7 +65,12 @@ export const holdCurrent = (transaction: Transaction, claimId: string, sessionId
     WHERE claim_id = ${claimId} AND session_id = ${sessionId} AND ended_at IS NULL AND lease_expires_at > now()
     FOR SHARE`)
 
-export const renew = async (reader: Reader, claimId: string, sessionId: string, leaseSeconds: number): Promise<{ cancelRequested: boolean } | null> =>
+export const renew = async (
+  reader: Reader,
+  claimId: string,
+  sessionId: string,
+  leaseSeconds: number,
+): Promise<{ cancelRequested: boolean } | null> =>
   reader.maybeOne(sql.type(z.object({ cancelRequested: z.boolean() }))`
     UPDATE processing.attempt
     SET lease_expires_at = now() + make_interval(secs => ${leaseSeconds})
@@ -77,7 +82,12 @@ export const renew = async (reader: Reader, claimId: string, sessionId: string, 
       AND job.id = attempt.job_id
     RETURNING job.cancel_requested_at IS NOT NULL AS "cancelRequested"`)
 
-export const end = (transaction: Transaction, claimId: string, outcome: Outcome, failure: Failure | null = null): Promise<unknown> =>
+export const end = (
+  transaction: Transaction,
+  claimId: string,
+  outcome: Outcome,
+  failure: Failure | null = null,
+): Promise<unknown> =>
   transaction.query(sql.unsafe`
     UPDATE processing.attempt
     SET ended_at = now(), outcome = ${outcome}, failure = ${failure === null ? null : sql.jsonb(failure as never)}

@@ -1,4 +1,13 @@
-import { diagnostic, failureClasses, limitNames, operations, phases, type Diagnostic, type Operation, type Phase } from '@platen/worker/protocol'
+import {
+  type Diagnostic,
+  diagnostic,
+  failureClasses,
+  limitNames,
+  type Operation,
+  operations,
+  type Phase,
+  phases,
+} from '@platen/worker/protocol'
 import { z } from 'zod'
 import { type Reader, sql, type Transaction } from '../../../platform/database.ts'
 import type { Failure } from '../domain/failure.ts'
@@ -129,13 +138,19 @@ export async function move(
     sql.fragment`finalization_expires_at = NULL`,
     ...(terminal ? [sql.fragment`finished_at = now()`] : []),
     ...(changes.input
-      ? [sql.fragment`input_sha256 = ${changes.input.sha256}, input_byte_length = ${changes.input.byteLength}, input_digest = ${changes.input.digest}`]
+      ? [
+          sql.fragment`input_sha256 = ${changes.input.sha256}, input_byte_length = ${changes.input.byteLength}, input_digest = ${changes.input.digest}`,
+        ]
       : []),
     ...(changes.queueSeconds === undefined
       ? []
       : [sql.fragment`queued_at = now(), queue_expires_at = now() + make_interval(secs => ${changes.queueSeconds})`]),
-    ...(changes.delaySeconds === undefined ? [] : [sql.fragment`claimable_at = now() + make_interval(secs => ${changes.delaySeconds})`]),
-    ...(changes.newAttempt ? [sql.fragment`attempt_count = attempt_count + 1, started_at = coalesce(started_at, now()), claimable_at = NULL`] : []),
+    ...(changes.delaySeconds === undefined
+      ? []
+      : [sql.fragment`claimable_at = now() + make_interval(secs => ${changes.delaySeconds})`]),
+    ...(changes.newAttempt
+      ? [sql.fragment`attempt_count = attempt_count + 1, started_at = coalesce(started_at, now()), claimable_at = NULL`]
+      : []),
     ...(changes.extraAttempt ? [sql.fragment`attempt_limit = attempt_limit + 1`] : []),
     ...(changes.failure ? [sql.fragment`failure = ${sql.jsonb(changes.failure as never)}`] : []),
     ...(changes.diagnostics ? [sql.fragment`diagnostics = ${sql.jsonb(changes.diagnostics as never)}`] : []),
@@ -211,7 +226,9 @@ export interface WaitingFacts {
 }
 
 export const findWaitingFacts = (reader: Reader, ids: readonly string[]): Promise<readonly WaitingFacts[]> =>
-  reader.any(sql.type(z.object({ id: z.uuid(), backingOff: z.boolean(), requesterActive: z.int(), projectActive: z.int() }))`
+  reader.any(sql.type(
+    z.object({ id: z.uuid(), backingOff: z.boolean(), requesterActive: z.int(), projectActive: z.int() }),
+  )`
     SELECT
       id,
       coalesce(claimable_at > now(), false) AS "backingOff",
@@ -285,7 +302,11 @@ export interface JobPage {
   readonly oldestFirst: boolean
 }
 
-export const page = (reader: Reader, filter: JobFilter, { limit, beyond, oldestFirst }: JobPage): Promise<readonly Job[]> => {
+export const page = (
+  reader: Reader,
+  filter: JobFilter,
+  { limit, beyond, oldestFirst }: JobPage,
+): Promise<readonly Job[]> => {
   const direction = oldestFirst ? sql.fragment`ASC` : sql.fragment`DESC`
   const operator = oldestFirst ? sql.fragment`>` : sql.fragment`<`
   const conditions = [
@@ -294,7 +315,9 @@ export const page = (reader: Reader, filter: JobFilter, { limit, beyond, oldestF
     ...(filter.projectId ? [sql.fragment`project_id = ${filter.projectId}`] : []),
     ...(filter.states ? [sql.fragment`state = ANY (${sql.array([...filter.states], 'text')})`] : []),
     ...(beyond
-      ? [sql.fragment`(created_at, id) ${operator} (to_timestamp(0) + ${beyond.micros} * interval '1 microsecond', ${beyond.id}::uuid)`]
+      ? [
+          sql.fragment`(created_at, id) ${operator} (to_timestamp(0) + ${beyond.micros} * interval '1 microsecond', ${beyond.id}::uuid)`,
+        ]
       : []),
   ]
   return reader.any(sql.type(jobRow)`
@@ -305,7 +328,9 @@ export const page = (reader: Reader, filter: JobFilter, { limit, beyond, oldestF
 }
 
 export const measureStates = (reader: Reader) =>
-  reader.any(sql.type(z.object({ operation: z.string(), state: z.enum(jobStates), count: z.int(), oldestSeconds: z.number() }))`
+  reader.any(sql.type(
+    z.object({ operation: z.string(), state: z.enum(jobStates), count: z.int(), oldestSeconds: z.number() }),
+  )`
     SELECT operation, state, count(*) AS count, extract(epoch FROM now() - min(created_at))::float8 AS "oldestSeconds"
     FROM processing.job
     WHERE state IN ('preparing', 'queued', 'running', 'finalizing')

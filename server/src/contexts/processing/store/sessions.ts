@@ -11,7 +11,11 @@ export const findOpen = (reader: Reader, id: string): Promise<Session | null> =>
   reader.maybeOne(sql.type(sessionRow)`SELECT ${columns} FROM processing.session WHERE id = ${id} AND ended_at IS NULL`)
 
 /** @returns the ids of the sessions that end by it */
-export const endOfInstance = (transaction: Transaction, workerName: string, instanceId: string): Promise<readonly string[]> =>
+export const endOfInstance = (
+  transaction: Transaction,
+  workerName: string,
+  instanceId: string,
+): Promise<readonly string[]> =>
   transaction.anyFirst(sql.type(z.object({ id: z.uuid() }))`
     UPDATE processing.session SET ended_at = now()
     WHERE worker_name = ${workerName} AND instance_id = ${instanceId} AND ended_at IS NULL
@@ -25,7 +29,11 @@ export const insert = (
     INSERT INTO processing.session (id, worker_name, instance_id, token_sha256, executor)
     VALUES (${session.id}, ${session.workerName}, ${session.instanceId}, ${session.tokenSha256}, ${session.executor})`)
 
-export const insertProcessor = (transaction: Transaction, sessionId: string, processor: ProcessorRegistration): Promise<unknown> =>
+export const insertProcessor = (
+  transaction: Transaction,
+  sessionId: string,
+  processor: ProcessorRegistration,
+): Promise<unknown> =>
   transaction.query(sql.unsafe`
     INSERT INTO processing.session_processor (session_id, operation, name, version, contract, slots, facts)
     VALUES (

@@ -41,12 +41,21 @@ export const find = (reader: Reader, claimId: string, role: ArtifactRole): Promi
 export const list = (reader: Reader, claimId: string): Promise<readonly Staged[]> =>
   reader.any(sql.type(stagingRow)`SELECT ${columns} FROM processing.staging WHERE claim_id = ${claimId} ORDER BY role`)
 
-export const markStored = (transaction: Transaction, claimId: string, role: ArtifactRole, sha256: string): Promise<unknown> =>
+export const markStored = (
+  transaction: Transaction,
+  claimId: string,
+  role: ArtifactRole,
+  sha256: string,
+): Promise<unknown> =>
   transaction.query(sql.unsafe`
     UPDATE processing.staging SET stored_at = coalesce(stored_at, now())
     WHERE claim_id = ${claimId} AND role = ${role} AND sha256 = ${sha256}`)
 
-export const markDelivered = (transaction: Transaction, claimId: string, roles: readonly ArtifactRole[]): Promise<unknown> =>
+export const markDelivered = (
+  transaction: Transaction,
+  claimId: string,
+  roles: readonly ArtifactRole[],
+): Promise<unknown> =>
   transaction.query(sql.unsafe`
     UPDATE processing.staging SET delivered = true
     WHERE claim_id = ${claimId} AND role = ANY (${sql.array([...roles], 'text')}) AND stored_at IS NOT NULL`)

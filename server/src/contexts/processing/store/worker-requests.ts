@@ -9,7 +9,11 @@ export interface RequestKey {
 }
 
 /** @returns false if the key is taken; a concurrent duplicate is waited for */
-export const reserve = async (transaction: Transaction, { scope, route, key }: RequestKey, digest: string): Promise<boolean> => {
+export const reserve = async (
+  transaction: Transaction,
+  { scope, route, key }: RequestKey,
+  digest: string,
+): Promise<boolean> => {
   const { rowCount } = await transaction.query(sql.unsafe`
     INSERT INTO processing.worker_request (session_id, route, key, request_digest)
     VALUES (${scope}, ${route}, ${key}, ${digest})
@@ -23,7 +27,12 @@ export const find = (reader: Reader, { scope, route, key }: RequestKey) =>
     FROM processing.worker_request
     WHERE session_id = ${scope} AND route = ${route} AND key = ${key}`)
 
-export const store = (transaction: Transaction, { scope, route, key }: RequestKey, status: number, response: unknown): Promise<unknown> =>
+export const store = (
+  transaction: Transaction,
+  { scope, route, key }: RequestKey,
+  status: number,
+  response: unknown,
+): Promise<unknown> =>
   transaction.query(sql.unsafe`
     UPDATE processing.worker_request
     SET status = ${status}, response = ${sql.jsonb(response as never)}

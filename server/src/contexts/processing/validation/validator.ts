@@ -5,7 +5,10 @@ import type { PdfReport } from './pdf-worker.ts'
 /** Says what is wrong with a result before it is published. */
 export interface Validator {
   /** @returns one sentence, or null when the bytes are what their role says */
-  problemOf(file: { readonly role: ArtifactRole; readonly byteLength: number }, read: () => AsyncIterable<Buffer>): Promise<string | null>
+  problemOf(
+    file: { readonly role: ArtifactRole; readonly byteLength: number },
+    read: () => AsyncIterable<Buffer>,
+  ): Promise<string | null>
 }
 
 const validationMilliseconds = 20_000
@@ -24,7 +27,10 @@ export class ThreadValidator implements Validator {
     this.#start()
   }
 
-  async problemOf(file: { role: ArtifactRole; byteLength: number }, read: () => AsyncIterable<Buffer>): Promise<string | null> {
+  async problemOf(
+    file: { role: ArtifactRole; byteLength: number },
+    read: () => AsyncIterable<Buffer>,
+  ): Promise<string | null> {
     if (file.role === 'pdf') return this.#pdfProblem(await collected(read()))
     if (file.role === 'synctex') return startsWith(read(), gzipMagic, 'it is not gzip data.')
     return null
@@ -59,14 +65,18 @@ export class ThreadValidator implements Validator {
       this.#thread = null
       await thread.terminate()
       if (!this.#closed) this.#start()
-      return report === 'slow' ? 'it could not be opened within 20 seconds.' : 'opening it exhausted the memory allowed for that.'
+      return report === 'slow'
+        ? 'it could not be opened within 20 seconds.'
+        : 'opening it exhausted the memory allowed for that.'
     }
     if ('error' in report) return `it does not open as a PDF (${report.error}).`
     return report.pages > 0 ? null : 'it has no pages.'
   }
 
   #start(): Worker {
-    const thread = new Worker(new URL('./pdf-worker.ts', import.meta.url), { resourceLimits: { maxOldGenerationSizeMb: 1024 } })
+    const thread = new Worker(new URL('./pdf-worker.ts', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: 1024 },
+    })
     thread.on('error', () => {})
     thread.once('exit', () => {
       if (this.#thread === thread) this.#thread = null

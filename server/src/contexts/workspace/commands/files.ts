@@ -19,7 +19,9 @@ export interface ProjectFile {
   readonly updatedAt: Date
 }
 
-type Content = { kind: 'document'; text: string; byteLength: number } | { kind: 'asset'; sha256: string; byteLength: number }
+type Content =
+  | { kind: 'document'; text: string; byteLength: number }
+  | { kind: 'asset'; sha256: string; byteLength: number }
 
 /** Changes to a project's tree, each one transaction under the project's fence. */
 export class Files {
@@ -38,7 +40,11 @@ export class Files {
       throw invalid(['text'], 'invalid', `"${path}" has NUL characters or half characters. Upload it as an asset.`)
     }
     if (byteLength > this.#parts.limits.documentBytes) {
-      throw invalid(['files', path], 'too_large', `"${path}" has ${byteLength} bytes; a document may have ${this.#parts.limits.documentBytes}. Upload it as an asset.`)
+      throw invalid(
+        ['files', path],
+        'too_large',
+        `"${path}" has ${byteLength} bytes; a document may have ${this.#parts.limits.documentBytes}. Upload it as an asset.`,
+      )
     }
     return this.#change(viewerId, projectId, (transaction) =>
       this.#put(transaction, projectId, path, { kind: 'document', text, byteLength }),
@@ -54,9 +60,18 @@ export class Files {
     return this.#change(viewerId, projectId, async (transaction) => {
       const upload = await uploads.find(transaction, uploadId)
       if (!upload || upload.principalId !== viewerId) {
-        throw invalid(['uploadId'], 'not_found', 'No such upload, or it expired. Create another and send the bytes again.')
+        throw invalid(
+          ['uploadId'],
+          'not_found',
+          'No such upload, or it expired. Create another and send the bytes again.',
+        )
       }
-      if (!upload.stored) throw invalid(['uploadId'], 'not_found', 'The bytes of this upload have not arrived yet. PUT them to its URL first.')
+      if (!upload.stored)
+        throw invalid(
+          ['uploadId'],
+          'not_found',
+          'The bytes of this upload have not arrived yet. PUT them to its URL first.',
+        )
       const { sha256, byteLength } = upload
       return this.#put(transaction, projectId, path, { kind: 'asset', sha256, byteLength })
     })
@@ -136,7 +151,12 @@ export class Files {
       await blobs.release(transaction, `asset:${id}`)
       await blobs.hold(transaction, `asset:${id}`, [content.sha256])
       await projects.bumpGeneration(transaction, projectId)
-      return files.upsert(transaction, { ...row, kind: 'asset', sha256: content.sha256, byteLength: content.byteLength })
+      return files.upsert(transaction, {
+        ...row,
+        kind: 'asset',
+        sha256: content.sha256,
+        byteLength: content.byteLength,
+      })
     }
     if (there?.kind === 'asset') await blobs.release(transaction, `asset:${id}`)
     const changed = await collaboration.writeText(transaction, projectId, id, content.text)
@@ -148,7 +168,8 @@ export class Files {
   async #existing(transaction: Transaction, projectId: string, path: string): Promise<files.FileRow> {
     const normalized = normalizePath(path)
     const file = 'path' in normalized ? await files.findByKey(transaction, projectId, pathKey(normalized.path)) : null
-    if (!file || file.path !== path.normalize('NFC')) throw invalid(['path', path.slice(0, 200)], 'not_found', `The project has no file "${path.slice(0, 200)}".`)
+    if (!file || file.path !== path.normalize('NFC'))
+      throw invalid(['path', path.slice(0, 200)], 'not_found', `The project has no file "${path.slice(0, 200)}".`)
     return file
   }
 
@@ -174,18 +195,25 @@ export class Files {
     const total = assetBytes + (await collaboration.bytesOfProject(transaction, projectId))
     // What is replaced frees its bytes; a document's are small and not looked up for it.
     if (total - (replaced?.assetByteLength ?? 0) + byteLength > limits.projectBytes) {
-      throw invalid(['files', path], 'too_large', `With "${path}" the project would have more than ${limits.projectBytes} bytes. Delete files first.`)
+      throw invalid(
+        ['files', path],
+        'too_large',
+        `With "${path}" the project would have more than ${limits.projectBytes} bytes. Delete files first.`,
+      )
     }
   }
 
   async #described(rows: readonly files.FileRow[]): Promise<readonly ProjectFile[]> {
     const documents = rows.filter((row) => row.kind === 'document').map((row) => row.id)
-    const digests = documents.length > 0 ? await this.#parts.collaboration.digests(this.#parts.database.pool, documents) : []
+    const digests =
+      documents.length > 0 ? await this.#parts.collaboration.digests(this.#parts.database.pool, documents) : []
     const byId = new Map(digests.map((digest) => [digest.id, digest]))
     return rows
       .flatMap((row) => {
         const { sha256, byteLength } =
-          row.kind === 'asset' ? { sha256: row.assetSha256, byteLength: row.assetByteLength } : (byId.get(row.id) ?? { sha256: null, byteLength: null })
+          row.kind === 'asset'
+            ? { sha256: row.assetSha256, byteLength: row.assetByteLength }
+            : (byId.get(row.id) ?? { sha256: null, byteLength: null })
         // A document deleted between the two reads has no digest any more.
         if (sha256 === null || byteLength === null) return []
         const { id, projectId, path, kind, updatedAt } = row

@@ -1,6 +1,11 @@
 import { canonicalJson } from '@platen/worker/protocol'
 import type { Reader, Transaction } from '../../../platform/database.ts'
-import { IdempotencyConflictError, NotFoundError, ValidationError, type ValidationIssue } from '../../../platform/errors.ts'
+import {
+  IdempotencyConflictError,
+  NotFoundError,
+  ValidationError,
+  type ValidationIssue,
+} from '../../../platform/errors.ts'
 import { newId, sha256Hex } from '../../../platform/ids.ts'
 import { normalizePath } from '../domain/project-tree.ts'
 import type { ProjectType } from '../domain/snapshot.ts'
@@ -48,7 +53,11 @@ export class Projects {
   }
 
   /** @throws {NotFoundError} @throws {ValidationError} */
-  async updateSettings(viewerId: string, projectId: string, given: Partial<projects.ProjectSettings>): Promise<projects.Project> {
+  async updateSettings(
+    viewerId: string,
+    projectId: string,
+    given: Partial<projects.ProjectSettings>,
+  ): Promise<projects.Project> {
     return this.#parts.database.pool.transaction(async (transaction) => {
       await this.#parts.access.require(transaction, viewerId, 'project:write', projectId)
       const project = await this.lock(transaction, projectId)
@@ -77,7 +86,10 @@ export class Projects {
   async visible(viewerId: string, ids: readonly string[]): Promise<readonly projects.Project[]> {
     const { access, database } = this.#parts
     const roles = await access.rolesIn(database.pool, viewerId, ids)
-    return projects.findMany(database.pool, roles.map((role) => role.projectId))
+    return projects.findMany(
+      database.pool,
+      roles.map((role) => role.projectId),
+    )
   }
 
   async page(viewerId: string, page: projects.Page): Promise<readonly projects.Project[]> {

@@ -26,14 +26,21 @@ export class Snapshots {
     const project = await this.#projects.lock(transaction, projectId)
     const rows = await files.listOfProjects(transaction, [projectId])
     if (rows.length === 0) {
-      throw new ValidationError([{ path: ['files'], code: 'required', message: 'The project has no files yet. Write a document first.' }])
+      throw new ValidationError([
+        { path: ['files'], code: 'required', message: 'The project has no files yet. Write a document first.' },
+      ])
     }
     const documentIds = rows.filter((row) => row.kind === 'document').map((row) => row.id)
-    const digests = new Map((await collaboration.digests(transaction, documentIds)).map((digest) => [digest.id, digest]))
+    const digests = new Map(
+      (await collaboration.digests(transaction, documentIds)).map((digest) => [digest.id, digest]),
+    )
     const frozen = rows.map((row) => {
       const { sha256, byteLength } =
-        row.kind === 'asset' ? { sha256: row.assetSha256, byteLength: row.assetByteLength } : (digests.get(row.id) ?? {})
-      if (sha256 == null || byteLength == null) throw new Error(`file ${row.id} has no content under its project's fence`)
+        row.kind === 'asset'
+          ? { sha256: row.assetSha256, byteLength: row.assetByteLength }
+          : (digests.get(row.id) ?? {})
+      if (sha256 == null || byteLength == null)
+        throw new Error(`file ${row.id} has no content under its project's fence`)
       return { path: row.path, kind: row.kind, sha256, byteLength }
     })
     const descriptor: SnapshotDescriptor = {
@@ -45,7 +52,11 @@ export class Snapshots {
       files: frozen.sort((a, b) => (a.path < b.path ? -1 : 1)),
     }
     await collaboration.freeze(transaction, id, documentIds)
-    await blobs.hold(transaction, `snapshot:${id}`, frozen.filter((file) => file.kind === 'asset').map((file) => file.sha256))
+    await blobs.hold(
+      transaction,
+      `snapshot:${id}`,
+      frozen.filter((file) => file.kind === 'asset').map((file) => file.sha256),
+    )
     await snapshots.insert(transaction, { id, projectId, descriptor })
     return descriptor
   }

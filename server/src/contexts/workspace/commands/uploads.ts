@@ -33,7 +33,11 @@ export class Uploads {
     }
     const seconds = limits.uploadTicketSeconds
     const upload = await uploads.insert(database.pool, { id: newId(), principalId: viewerId, seconds, ...declared })
-    return { id: upload.id, url: `/uploads/${uploadTickets.mint({ upload: upload.id }, seconds)}`, expiresAt: upload.expiresAt }
+    return {
+      id: upload.id,
+      url: `/uploads/${uploadTickets.mint({ upload: upload.id }, seconds)}`,
+      expiresAt: upload.expiresAt,
+    }
   }
 
   /** Takes the bytes that a ticket stands for. The same bytes may come again. */

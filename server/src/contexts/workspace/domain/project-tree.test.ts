@@ -29,7 +29,14 @@ describe('project paths', () => {
     })
   }
 
-  for (const path of ['main.tex', 'kapitel/Übersicht 2.tex', 'a b/c.tex', '.latexmkrc', '日本/語.tex', 'auxiliary.tex']) {
+  for (const path of [
+    'main.tex',
+    'kapitel/Übersicht 2.tex',
+    'a b/c.tex',
+    '.latexmkrc',
+    '日本/語.tex',
+    'auxiliary.tex',
+  ]) {
     it(`takes ${path}`, () => expect(normalizePath(path)).toEqual({ path }))
   }
 
@@ -43,7 +50,9 @@ describe('project paths', () => {
   })
 
   it('gives a key that is its own key', () => {
-    fc.assert(fc.property(fc.string({ unit: 'grapheme' }), (text) => void expect(pathKey(pathKey(text))).toBe(pathKey(text))))
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), (text) => void expect(pathKey(pathKey(text))).toBe(pathKey(text))),
+    )
   })
 
   it('lists the folders above a path', () => {

@@ -30,17 +30,15 @@ export function normalizePath(given: string): { path: string } | { issue: Valida
   if (problem) return refuse('unsafe_path', `The path ${problem}. Use a relative path inside the project.`)
   if (path.includes('\\')) return refuse('unsafe_path', 'The path has a backslash. Separate folders with "/".')
   for (const segment of path.split('/')) {
-    if (deviceName.test(segment)) return refuse('reserved_name', `"${segment}" is a reserved name on Windows. Rename it.`)
-    if (/[. ]$/.test(segment)) return refuse('reserved_name', `"${segment}" ends in a dot or a space, which Windows drops. Rename it.`)
+    if (deviceName.test(segment))
+      return refuse('reserved_name', `"${segment}" is a reserved name on Windows. Rename it.`)
+    if (/[. ]$/.test(segment))
+      return refuse('reserved_name', `"${segment}" ends in a dot or a space, which Windows drops. Rename it.`)
   }
   return { path }
 }
 
 const printable = (text: string): string => text.toWellFormed().slice(0, 200)
-
-export interface Collision {
-  readonly path: string
-}
 
 /** What a person reads when a new name meets one that is there. */
 export function collisionIssue(path: string, existing: string): ValidationIssue {

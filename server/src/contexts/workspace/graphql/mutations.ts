@@ -26,7 +26,10 @@ const CreateProjectInput = builder.inputType('CreateProjectInput', {
     name: t.string({ required: true, description: 'For people, 1 to 200 characters.' }),
     type: t.field({ type: ProjectTypeEnum, required: true, description: 'What it is written in.' }),
     settings: t.field({ type: ProjectSettingsInput, description: 'What builds start from.' }),
-    idempotencyKey: t.string({ required: true, description: 'Your own id of this command; the same again creates nothing new.' }),
+    idempotencyKey: t.string({
+      required: true,
+      description: 'Your own id of this command; the same again creates nothing new.',
+    }),
   }),
 })
 const createProject = z.object({
@@ -35,17 +38,27 @@ const createProject = z.object({
   settings: settings.nullish(),
   idempotencyKey,
 })
-const CreateProjectPayload = builder.objectRef<{ project: Project; replayed: boolean }>('CreateProjectPayload').implement({
-  description: 'The project.',
-  fields: (t) => ({
-    project: t.field({ type: ProjectNode, description: 'The new project, or the one this key created before.', resolve: (payload) => payload.project }),
-    replayed: t.exposeBoolean('replayed', { description: 'Whether an earlier command with this key had created it.' }),
-  }),
-})
+const CreateProjectPayload = builder
+  .objectRef<{ project: Project; replayed: boolean }>('CreateProjectPayload')
+  .implement({
+    description: 'The project.',
+    fields: (t) => ({
+      project: t.field({
+        type: ProjectNode,
+        description: 'The new project, or the one this key created before.',
+        resolve: (payload) => payload.project,
+      }),
+      replayed: t.exposeBoolean('replayed', {
+        description: 'Whether an earlier command with this key had created it.',
+      }),
+    }),
+  })
 
 const UpdateProjectSettingsPayload = builder.objectRef<{ project: Project }>('UpdateProjectSettingsPayload').implement({
   description: 'The changed project.',
-  fields: (t) => ({ project: t.field({ type: ProjectNode, description: 'The project.', resolve: (payload) => payload.project }) }),
+  fields: (t) => ({
+    project: t.field({ type: ProjectNode, description: 'The project.', resolve: (payload) => payload.project }),
+  }),
 })
 const UpdateProjectSettingsInput = builder.inputType('UpdateProjectSettingsInput', {
   description: 'Settings of a project to change.',
@@ -58,7 +71,13 @@ const UpdateProjectSettingsInput = builder.inputType('UpdateProjectSettingsInput
 const filePayload = (name: string, description: string) =>
   builder.objectRef<{ file: ProjectFile }>(name).implement({
     description,
-    fields: (t) => ({ file: t.field({ type: ProjectFileType, description: 'The file as it is now.', resolve: (payload) => payload.file }) }),
+    fields: (t) => ({
+      file: t.field({
+        type: ProjectFileType,
+        description: 'The file as it is now.',
+        resolve: (payload) => payload.file,
+      }),
+    }),
   })
 const WriteDocumentPayload = filePayload('WriteDocumentPayload', 'The written document.')
 const WriteAssetPayload = filePayload('WriteAssetPayload', 'The written asset.')
@@ -81,14 +100,27 @@ interface NewUpload {
 const UploadType = builder.objectRef<NewUpload>('Upload').implement({
   description: 'A right to send bytes.',
   fields: (t) => ({
-    id: t.globalID({ description: 'Global id, for `writeAsset`.', resolve: (upload) => ({ type: 'Upload', id: upload.id }) }),
+    id: t.globalID({
+      description: 'Global id, for `writeAsset`.',
+      resolve: (upload) => ({ type: 'Upload', id: upload.id }),
+    }),
     url: t.exposeString('url', { description: 'Where to PUT exactly the declared bytes: a path of this server.' }),
-    expiresAt: t.field({ type: 'DateTime', description: 'When the right ends.', resolve: (upload) => upload.expiresAt }),
+    expiresAt: t.field({
+      type: 'DateTime',
+      description: 'When the right ends.',
+      resolve: (upload) => upload.expiresAt,
+    }),
   }),
 })
 const CreateUploadPayload = builder.objectRef<{ upload: NewUpload }>('CreateUploadPayload').implement({
   description: 'The upload.',
-  fields: (t) => ({ upload: t.field({ type: UploadType, description: 'Where to send the bytes.', resolve: (payload) => payload.upload }) }),
+  fields: (t) => ({
+    upload: t.field({
+      type: UploadType,
+      description: 'Where to send the bytes.',
+      resolve: (payload) => payload.upload,
+    }),
+  }),
 })
 const CreateUploadInput = builder.inputType('CreateUploadInput', {
   description: 'Bytes that are to be sent.',
@@ -135,14 +167,19 @@ const DeleteProjectInput = builder.inputType('DeleteProjectInput', {
 const DeleteProjectPayload = builder.objectRef<{ id: string }>('DeleteProjectPayload').implement({
   description: 'The project is gone.',
   fields: (t) => ({
-    deletedProjectId: t.globalID({ description: 'Its global id.', resolve: (payload) => ({ type: 'Project', id: payload.id }) }),
+    deletedProjectId: t.globalID({
+      description: 'Its global id.',
+      resolve: (payload) => ({ type: 'Project', id: payload.id }),
+    }),
   }),
 })
 
 const AccessPayload = (name: string, description: string) =>
   builder.objectRef<{ project: Project }>(name).implement({
     description,
-    fields: (t) => ({ project: t.field({ type: ProjectNode, description: 'The project.', resolve: (payload) => payload.project }) }),
+    fields: (t) => ({
+      project: t.field({ type: ProjectNode, description: 'The project.', resolve: (payload) => payload.project }),
+    }),
   })
 const GrantProjectAccessPayload = AccessPayload('GrantProjectAccessPayload', 'Access is granted.')
 const RevokeProjectAccessPayload = AccessPayload('RevokeProjectAccessPayload', 'Access is revoked.')
@@ -167,7 +204,10 @@ builder.mutationFields((t) => ({
     type: CreateProjectPayload,
     nullable: true,
     description: 'Creates an empty project that belongs to you.',
-    errors: { types: [ValidationError, IdempotencyConflictError], union: { name: 'CreateProjectResult', description: 'What came of it.' } },
+    errors: {
+      types: [ValidationError, IdempotencyConflictError],
+      union: { name: 'CreateProjectResult', description: 'What came of it.' },
+    },
     args: { input: t.arg({ type: CreateProjectInput, required: true, description: 'The project.' }) },
     resolve: (_root, { input }, { workspace, viewer }) => {
       const { settings: given, ...project } = parseInput(createProject, input)
@@ -179,10 +219,15 @@ builder.mutationFields((t) => ({
     type: UpdateProjectSettingsPayload,
     nullable: true,
     description: 'Changes what builds of a project start from.',
-    errors: { types: [ValidationError], union: { name: 'UpdateProjectSettingsResult', description: 'What came of it.' } },
+    errors: {
+      types: [ValidationError],
+      union: { name: 'UpdateProjectSettingsResult', description: 'What came of it.' },
+    },
     args: { input: t.arg({ type: UpdateProjectSettingsInput, required: true, description: 'The settings.' }) },
     resolve: async (_root, { input }, { workspace, viewer }) => {
-      const given = Object.fromEntries(Object.entries(parseInput(settings, input.settings)).filter(([, value]) => value !== undefined))
+      const given = Object.fromEntries(
+        Object.entries(parseInput(settings, input.settings)).filter(([, value]) => value !== undefined),
+      )
       return { project: await workspace.projects.updateSettings(viewer.id, input.projectId.id, given) }
     },
   }),
@@ -200,10 +245,16 @@ builder.mutationFields((t) => ({
     type: CreateUploadPayload,
     nullable: true,
     description: 'Asks for a place to send bytes to.',
-    errors: { types: [ValidationError, QuotaExceededError], union: { name: 'CreateUploadResult', description: 'What came of it.' } },
+    errors: {
+      types: [ValidationError, QuotaExceededError],
+      union: { name: 'CreateUploadResult', description: 'What came of it.' },
+    },
     args: { input: t.arg({ type: CreateUploadInput, required: true, description: 'The bytes.' }) },
     resolve: async (_root, { input }, { workspace, viewer }) => {
-      const declared = parseInput(z.object({ byteLength: z.int().min(0, 'A number of bytes is not negative.'), sha256: z.string() }), input)
+      const declared = parseInput(
+        z.object({ byteLength: z.int().min(0, 'A number of bytes is not negative.'), sha256: z.string() }),
+        input,
+      )
       return { upload: await workspace.uploads.create(viewer.id, declared) }
     },
   }),

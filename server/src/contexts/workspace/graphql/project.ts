@@ -1,7 +1,7 @@
-import { builder, closedEnum } from '../../../graphql/builder.ts'
-import { loadEach } from '../../../graphql/context.ts'
-import { keysetConnection } from '../../../graphql/connections.ts'
 import type { LatexEngine } from '@platen/worker/protocol'
+import { builder, closedEnum } from '../../../graphql/builder.ts'
+import { keysetConnection } from '../../../graphql/connections.ts'
+import { loadEach } from '../../../graphql/context.ts'
 import { NotFoundError } from '../../../platform/errors.ts'
 import { ProjectRoleEnum } from '../../access/graphql/viewer.ts'
 import type { Project, ProjectFile, ProjectSettings, ProjectType } from '../index.ts'
@@ -28,7 +28,11 @@ export const ProjectFileType = builder.objectRef<ProjectFile>('ProjectFile').imp
     id: t.globalID({ description: 'Global id.', resolve: (file) => ({ type: 'ProjectFile', id: file.id }) }),
     path: t.exposeString('path', { description: 'Path in the project, with `/` between folders.' }),
     kind: t.field({ type: FileKindEnum, description: 'How it is kept.', resolve: (file) => file.kind }),
-    byteLength: t.field({ type: 'BigInt', description: 'Bytes, as UTF-8 for documents.', resolve: (file) => file.byteLength }),
+    byteLength: t.field({
+      type: 'BigInt',
+      description: 'Bytes, as UTF-8 for documents.',
+      resolve: (file) => file.byteLength,
+    }),
     sha256: t.field({ type: 'Sha256', description: 'Of these bytes.', resolve: (file) => file.sha256 }),
     updatedAt: t.field({ type: 'DateTime', description: 'Last accepted change.', resolve: (file) => file.updatedAt }),
   }),
@@ -37,8 +41,16 @@ export const ProjectFileType = builder.objectRef<ProjectFile>('ProjectFile').imp
 const ProjectSettingsType = builder.objectRef<ProjectSettings>('ProjectSettings').implement({
   description: 'What builds of a project start from.',
   fields: (t) => ({
-    engine: t.field({ type: LatexEngineEnum, nullable: true, description: 'Null lets the document decide.', resolve: (settings) => settings.engine }),
-    entryPath: t.exposeString('entryPath', { nullable: true, description: 'File to start from; null lets the build find it.' }),
+    engine: t.field({
+      type: LatexEngineEnum,
+      nullable: true,
+      description: 'Null lets the document decide.',
+      resolve: (settings) => settings.engine,
+    }),
+    entryPath: t.exposeString('entryPath', {
+      nullable: true,
+      description: 'File to start from; null lets the build find it.',
+    }),
     sourceEpoch: t.field({
       type: 'BigInt',
       nullable: true,
@@ -61,10 +73,26 @@ builder.node(ProjectNode, {
       description: 'What you may do in it.',
       resolve: async (project, _args, { loaders }) => (await loaders.role.load(project.id)) ?? 'viewer',
     }),
-    settings: t.field({ type: ProjectSettingsType, description: 'What builds start from.', resolve: (project) => project }),
-    generation: t.field({ type: 'BigInt', description: 'Counts accepted changes.', resolve: (project) => project.generation }),
-    createdAt: t.field({ type: 'DateTime', description: 'When it was created.', resolve: (project) => project.createdAt }),
-    updatedAt: t.field({ type: 'DateTime', description: 'Last accepted change.', resolve: (project) => project.updatedAt }),
+    settings: t.field({
+      type: ProjectSettingsType,
+      description: 'What builds start from.',
+      resolve: (project) => project,
+    }),
+    generation: t.field({
+      type: 'BigInt',
+      description: 'Counts accepted changes.',
+      resolve: (project) => project.generation,
+    }),
+    createdAt: t.field({
+      type: 'DateTime',
+      description: 'When it was created.',
+      resolve: (project) => project.createdAt,
+    }),
+    updatedAt: t.field({
+      type: 'DateTime',
+      description: 'Last accepted change.',
+      resolve: (project) => project.updatedAt,
+    }),
     files: t.field({
       type: [ProjectFileType],
       description: 'All files, sorted by path.',
@@ -89,7 +117,8 @@ builder.queryFields((t) => ({
     {
       type: ProjectNode,
       description: 'Projects you may see, newest first.',
-      resolve: (_root, args, { workspace, viewer }) => keysetConnection(args, (page) => workspace.projects.page(viewer.id, page)),
+      resolve: (_root, args, { workspace, viewer }) =>
+        keysetConnection(args, (page) => workspace.projects.page(viewer.id, page)),
     },
     { description: 'Projects, newest first.' },
     { description: 'A project in a list.' },

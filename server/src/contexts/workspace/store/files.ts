@@ -79,9 +79,5 @@ export const upsert = (
       updated_at = now()
     RETURNING ${columns}`)
 
-export const rename = (transaction: Transaction, id: string, path: string, key: string): Promise<FileRow> =>
-  transaction.one(sql.type(fileRow)`
-    UPDATE workspace.file SET path = ${path}, path_key = ${key}, updated_at = now() WHERE id = ${id} RETURNING ${columns}`)
-
 export const remove = (transaction: Transaction, id: string): Promise<unknown> =>
   transaction.query(sql.unsafe`DELETE FROM workspace.file WHERE id = ${id}`)

@@ -82,7 +82,11 @@ export interface Page {
   readonly oldestFirst: boolean
 }
 
-export const page = (reader: Reader, ids: readonly string[], { limit, beyond, oldestFirst }: Page): Promise<readonly Project[]> => {
+export const page = (
+  reader: Reader,
+  ids: readonly string[],
+  { limit, beyond, oldestFirst }: Page,
+): Promise<readonly Project[]> => {
   const direction = oldestFirst ? sql.fragment`ASC` : sql.fragment`DESC`
   const operator = oldestFirst ? sql.fragment`>` : sql.fragment`<`
   const from = beyond
