@@ -93,7 +93,11 @@ export class CoreClient {
   async retrying<T>(
     send: () => Promise<T>,
     signal: AbortSignal,
-    { what, tries = Number.POSITIVE_INFINITY, onRetry }: { what: string; tries?: number; onRetry?: (() => void) | undefined },
+    {
+      what,
+      tries = Number.POSITIVE_INFINITY,
+      onRetry,
+    }: { what: string; tries?: number; onRetry?: (() => void) | undefined },
   ): Promise<T> {
     const { clock, log, random } = this.#options
     const backoff = new Backoff(random)
@@ -107,7 +111,10 @@ export class CoreClient {
         onRetry?.()
         const asked = error instanceof CoreRefusal ? error.retryAfterMilliseconds : null
         const wait = asked ?? backoff.next()
-        log.warn({ call: what, tried, wait_ms: Math.round(wait), reason: String(error) }, 'call to Core will be repeated')
+        log.warn(
+          { call: what, tried, wait_ms: Math.round(wait), reason: String(error) },
+          'call to Core will be repeated',
+        )
         await clock.sleep(wait, signal)
       }
     }
@@ -158,7 +165,11 @@ export class CoreClient {
     try {
       answer = await request(new URL(path, coreUrl), {
         ...options,
-        headers: { ...(headers as Record<string, string>), authorization: `Bearer ${token}`, accept: 'application/json' },
+        headers: {
+          ...(headers as Record<string, string>),
+          authorization: `Bearer ${token}`,
+          accept: 'application/json',
+        },
         dispatcher: this.#connections,
       } as Parameters<typeof request>[1])
     } catch (cause) {

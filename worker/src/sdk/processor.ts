@@ -1,4 +1,12 @@
-import type { ArtifactRole, Diagnostic, FailureClass, LimitName, Limits, Operation, ProjectManifest } from '../protocol/index.ts'
+import type {
+  ArtifactRole,
+  Diagnostic,
+  FailureClass,
+  LimitName,
+  Limits,
+  Operation,
+  ProjectManifest,
+} from '../protocol/index.ts'
 import type { Executor } from '../sandbox/executor.ts'
 
 /** What a processor found on this host. */

@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import type { Limits } from '../protocol/index.ts'
+import type { Executor, ExecutorOptions, Workspace } from './executor.ts'
+import { openResult } from './open-result.ts'
+import { Slots } from './slots.ts'
+import { supervise } from './supervise.ts'
+import { makeWorkspaceDirectory } from './workspace-directory.ts'
+
+/**
+ * Runs programs as plain children with the rights of the worker: bounds, but no boundary. For development on documents
+ * one trusts.
+ */
+export class SubprocessExecutor implements Executor {
+  readonly kind = 'subprocess'
+  readonly #options: ExecutorOptions
+  readonly #slots: Slots
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options
+    this.#slots = new Slots(options.slots)
+  }
+
+  async open({ limits, signal }: { limits: Limits; signal: AbortSignal }): Promise<Workspace> {
+    const slot = this.#slots.take()
+    const { project, state, remove } = await makeWorkspaceDirectory(this.#options.temporaryDirectory, null).catch((error: unknown) => {
+      this.#slots.give(slot)
+      throw error
+    })
+    return {
+      hostProject: project,
+      hostState: state,
+      projectPath: project,
+      statePath: state,
+      run: async ({ command, args, environment, directory }) => {
+        const child = spawn(command, args, {
+          env: { ...environment },
+          cwd: join(project, directory),
+          detached: true,
+          stdio: ['ignore', 'pipe', 'pipe'],
+        })
+        const kill = () => {
+          try {
+            if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+          } catch {
+            // It ended by itself.
+          }
+        }
+        return supervise({ child, directories: [project, state], limits, signal, kill })
+      },
+      openResult: (path, maxBytes) => openResult(project, path, maxBytes),
+      [Symbol.asyncDispose]: async () => {
+        await remove()
+        this.#slots.give(slot)
+      },
+    }
+  }
+}
