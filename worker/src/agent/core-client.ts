@@ -161,7 +161,7 @@ export class CoreClient {
 
   async #open(path: string, { headers, ...options }: Omit<Dispatcher.RequestOptions, 'origin' | 'path'>) {
     const { coreUrl, token } = this.#options
-    let answer: Dispatcher.ResponseData
+    let answer: Dispatcher.ResponseData<unknown>
     try {
       answer = await request(new URL(path, coreUrl), {
         ...options,
@@ -201,7 +201,7 @@ function unavailable(cause: unknown, signal: AbortSignal): unknown {
   return new CoreUnavailable(`Core did not answer: ${code ?? message}`, { cause })
 }
 
-async function refusalOf(answer: Dispatcher.ResponseData): Promise<CoreRefusal | CoreUnavailable> {
+async function refusalOf(answer: Dispatcher.ResponseData<unknown>): Promise<CoreRefusal | CoreUnavailable> {
   const text = await answer.body.text().catch(() => '')
   if (answer.statusCode >= 500) return new CoreUnavailable(`Core answered ${answer.statusCode}`)
   try {

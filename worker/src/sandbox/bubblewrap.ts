@@ -125,11 +125,32 @@ const resourceLimits = (limits: Limits): string[] => [
 /** Handed over by descriptor: arguments could be read inside, and these name host paths. */
 function confine(program: Program, project: string, state: string): string[] {
   return [
-    ...['--unshare-user', '--unshare-all', '--disable-userns', '--uid', '1000', '--gid', '1000', '--hostname', 'sandbox'],
+    ...[
+      '--unshare-user',
+      '--unshare-all',
+      '--disable-userns',
+      '--uid',
+      '1000',
+      '--gid',
+      '1000',
+      '--hostname',
+      'sandbox',
+    ],
     ...['--ro-bind', '/usr', '/usr', '--symlink', 'usr/bin', '/bin', '--symlink', 'usr/sbin', '/sbin'],
     ...['--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64'],
     ...systemPaths.filter((path) => existsSync(path)).flatMap((path) => ['--ro-bind', path, path]),
-    ...['--proc', '/proc', '--dev', '/dev', '--size', String(sharedMemoryBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
+    ...[
+      '--proc',
+      '/proc',
+      '--dev',
+      '/dev',
+      '--size',
+      String(sharedMemoryBytes),
+      '--tmpfs',
+      '/dev/shm',
+      '--remount-ro',
+      '/dev',
+    ],
     ...['--perms', '1777', '--size', String(temporaryBytes), '--tmpfs', '/tmp'],
     ...['--bind', project, projectPath, '--bind', state, statePath],
     // After every mount: bubblewrap's root is a tmpfs without a bound.
@@ -151,7 +172,10 @@ function killer(child: ChildProcess): () => void {
   const kill = () => {
     wanted = true
     if (inner !== null) killProcess(inner)
-    setTimeout(() => child.exitCode === null && child.signalCode === null && child.kill('SIGKILL'), outerKillMilliseconds).unref()
+    setTimeout(
+      () => child.exitCode === null && child.signalCode === null && child.kill('SIGKILL'),
+      outerKillMilliseconds,
+    ).unref()
   }
   child.stdio[4]?.on('data', (chunk: Buffer) => {
     status = (status + chunk.toString()).slice(-4096)

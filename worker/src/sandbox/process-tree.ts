@@ -25,7 +25,10 @@ export async function measureTree(root: number): Promise<TreeUse> {
     if (stat === null) continue
     processes += 1
     // The second field is the command in brackets, which may hold anything.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ').map(Number)
+    const fields = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .map(Number)
     for (const index of [11, 12, 13, 14]) cpuSeconds += (fields[index] ?? 0) / ticksPerSecond
     const [, resident = 0, shared = 0] = (statm ?? '').split(' ').map(Number)
     memoryBytes += (resident - shared) * pageBytes

@@ -23,7 +23,10 @@ export class SubprocessExecutor implements Executor {
 
   async open({ limits, signal }: { limits: Limits; signal: AbortSignal }): Promise<Workspace> {
     const slot = this.#slots.take()
-    const { project, state, remove } = await makeWorkspaceDirectory(this.#options.temporaryDirectory, null).catch((error: unknown) => {
+    const { project, state, handOver, remove } = await makeWorkspaceDirectory(
+      this.#options.temporaryDirectory,
+      null,
+    ).catch((error: unknown) => {
       this.#slots.give(slot)
       throw error
     })
@@ -33,6 +36,7 @@ export class SubprocessExecutor implements Executor {
       projectPath: project,
       statePath: state,
       run: async ({ command, args, environment, directory }) => {
+        await handOver()
         const child = spawn(command, args, {
           env: { ...environment },
           cwd: join(project, directory),

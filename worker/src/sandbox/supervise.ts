@@ -22,7 +22,9 @@ export interface Supervised {
 /** Watches a running program over its bounds until nothing of it is left. */
 export async function supervise({ child, directories, limits, signal, kill }: Supervised): Promise<Exit> {
   const started = performance.now()
-  const usage = { wallSeconds: 0, cpuSeconds: 0, peakMemoryBytes: 0 } satisfies Usage as { -readonly [K in keyof Usage]: Usage[K] }
+  const usage = { wallSeconds: 0, cpuSeconds: 0, peakMemoryBytes: 0 } satisfies Usage as {
+    -readonly [K in keyof Usage]: Usage[K]
+  }
   const output = new OutputTail()
   const ended = new AbortController()
   let breach: { name: LimitName; value: number } | null = null
@@ -97,7 +99,8 @@ class OutputTail {
     this.#chunks.push(chunk)
     this.#kept += chunk.length
     this.#total += chunk.length
-    while (this.#kept - (this.#chunks[0]?.length ?? 0) > keptOutputBytes) this.#kept -= this.#chunks.shift()?.length ?? 0
+    while (this.#kept - (this.#chunks[0]?.length ?? 0) > keptOutputBytes)
+      this.#kept -= this.#chunks.shift()?.length ?? 0
     return this.#total
   }
 

@@ -1,4 +1,4 @@
-import { lchown, mkdir, mkdtemp, opendir, rm } from 'node:fs/promises'
+import { chmod, lchown, mkdir, mkdtemp, opendir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** Host side of one workspace. */
@@ -6,7 +6,7 @@ export interface WorkspaceDirectory {
   readonly root: string
   readonly project: string
   readonly state: string
-  /** Gives all of it to the user that programs run as. */
+  /** Gives all of it, writable, to the user that programs run as. */
   handOver(): Promise<void>
   remove(): Promise<void>
 }
@@ -21,18 +21,22 @@ export async function makeWorkspaceDirectory(parent: string, uid: number | null)
     root,
     project,
     state,
-    handOver: async () => {
-      if (uid !== null) await chownTree(root, uid)
-    },
+    handOver: () => giveTree(root, uid),
     remove: () => rm(root, { recursive: true, force: true, maxRetries: 3 }),
   }
 }
 
-async function chownTree(path: string, uid: number): Promise<void> {
-  await lchown(path, uid, uid)
+/** What was copied in may be read-only, and belongs to us. */
+async function giveTree(path: string, uid: number | null): Promise<void> {
+  await chmod(path, 0o700)
+  if (uid !== null) await lchown(path, uid, uid)
   for await (const entry of await opendir(path)) {
     const inner = join(path, entry.name)
-    if (entry.isDirectory()) await chownTree(inner, uid)
-    else await lchown(inner, uid, uid)
+    if (entry.isDirectory()) {
+      await giveTree(inner, uid)
+      continue
+    }
+    if (entry.isFile()) await chmod(inner, 0o600)
+    if (uid !== null) await lchown(inner, uid, uid)
   }
 }
