@@ -1,4 +1,5 @@
-import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { cp, mkdir, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Executor } from '../../sandbox/index.ts'
@@ -69,7 +70,7 @@ async function warmFontCache(executor: Executor): Promise<string | null> {
       directory: '',
     })
     const cache = await mkdtemp(join(tmpdir(), `platen-${process.pid}-fonts-`))
-    process.once('exit', () => void rm(cache, { recursive: true, force: true }))
+    process.once('exit', () => rmSync(cache, { recursive: true, force: true }))
     await mkdir(join(workspace.hostState, 'texmf-var'), { recursive: true })
     await cp(join(workspace.hostState, 'texmf-var'), cache, { recursive: true })
     return cache

@@ -7,7 +7,7 @@ import { claimable } from '../domain/scheduling.ts'
 import * as attempts from '../store/attempts.ts'
 import * as jobs from '../store/jobs.ts'
 import * as sessions from '../store/sessions.ts'
-import { type ProcessingParts, workTopic } from './context.ts'
+import { type ProcessingParts, sessionTopic, workTopic } from './context.ts'
 import { announceJob } from './end-job.ts'
 import { once, type WorkerCall } from './replay.ts'
 
@@ -36,7 +36,9 @@ export async function acquire(
   const deadline = performance.now() + Math.min(request.expires_in, deployment.limits.acquireWaitSeconds) * 1000
   const bell = new Bell()
   // Before the first look, so that what happens between look and wait is not missed.
-  const unsubscribe = signals.subscribe(workTopic(request.processor), () => bell.ring())
+  const unsubscribes = [workTopic(request.processor), sessionTopic(session.id)].map((topic) =>
+    signals.subscribe(topic, () => bell.ring()),
+  )
   const onAbort = () => bell.ring()
   signal.addEventListener('abort', onAbort)
   try {
@@ -44,6 +46,8 @@ export async function acquire(
       bell.reset()
       const claimed = await once(parts, call, (transaction) => claimAll(parts, transaction, session, request))
       if (claimed) return { claims: claimed.response.claims.map((claim) => withTicket(parts, claim)) }
+      // A session that drains waits for nothing.
+      if ((await sessions.findOpen(parts.database.pool, session.id))?.draining !== false) return { claims: [] }
       const left = deadline - performance.now()
       if (left <= 0 || signal.aborted) return { claims: [] }
       const backoff = await jobs.secondsToNextClaimable(parts.database.pool, request.processor)
@@ -52,7 +56,7 @@ export async function acquire(
       if (signal.aborted) return { claims: [] }
     }
   } finally {
-    unsubscribe()
+    for (const unsubscribe of unsubscribes) unsubscribe()
     signal.removeEventListener('abort', onAbort)
   }
 }

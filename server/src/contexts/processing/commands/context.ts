@@ -40,4 +40,5 @@ export interface ProcessingParts {
 
 export const jobTopic = (jobId: string): string => `job:${jobId}`
 export const workTopic = (operation: string): string => `work:${operation}`
+export const sessionTopic = (sessionId: string): string => `session:${sessionId}`
 export const capabilitiesTopic = 'capabilities'

@@ -11,7 +11,7 @@ import type { Worker } from '../../distribution/index.ts'
 import { WorkerRefusal } from '../errors.ts'
 import * as attempts from '../store/attempts.ts'
 import * as sessions from '../store/sessions.ts'
-import { capabilitiesTopic, type ProcessingParts, workTopic } from './context.ts'
+import { capabilitiesTopic, type ProcessingParts, sessionTopic, workTopic } from './context.ts'
 import { once, type WorkerCall } from './replay.ts'
 
 /** A session that misses this many reports is not counted on; after ten times as many it is over. */
@@ -95,6 +95,7 @@ export class WorkerSessions {
   async drain(session: sessions.Session): Promise<{ draining: true }> {
     await sessions.drain(this.#parts.database.pool, session.id)
     this.#parts.signals.announce(capabilitiesTopic)
+    this.#parts.signals.announce(sessionTopic(session.id))
     return { draining: true }
   }
 
