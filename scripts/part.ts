@@ -106,7 +106,7 @@ export async function startPart(options: PartOptions): Promise<Part> {
     })
   })
 
-  const stop = async (patienceMs = 15_000) => {
+  const stop = async (patienceMs = 30_000) => {
     child.kill('SIGTERM')
     const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs)
     await ended

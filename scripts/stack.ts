@@ -128,7 +128,13 @@ const startWorker = (launch: Launch, coreUrl: string): Promise<Part> =>
     logFile: logFile(launch, 'worker'),
     readyTypes: ['ready', 'waiting'],
     readyTimeoutMs: 120_000,
-    env: { ...workerEnvironment(), PLATEN_CORE_URL: coreUrl, PLATEN_WORKER_TOKEN: launch.state.workerToken },
+    env: {
+      // Who presses Ctrl-C waits for it; what is cut off is repeated by the next start.
+      PLATEN_DRAIN_SECONDS: '5',
+      ...workerEnvironment(),
+      PLATEN_CORE_URL: coreUrl,
+      PLATEN_WORKER_TOKEN: launch.state.workerToken,
+    },
   })
 
 async function startAll(launch: Launch): Promise<Stack> {
