@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { diagnostic } from '@platen/worker/protocol'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Executor } from '../../worker/src/sandbox/index.ts'
 import type { Processor } from '../../worker/src/sdk/processor.ts'
@@ -58,6 +59,7 @@ describe('the LaTeX processor in the sandbox', () => {
           expect.objectContaining({ file: one.expect.diagnosticFile, line: one.expect.diagnosticLine }),
         )
       }
+      for (const each of outcome.diagnostics) expect(diagnostic.parse(each)).toEqual(each)
       expect(await run.result('log')).not.toBeNull()
       if (outcome.kind === 'completed') await expectDocument(await run.result('pdf'), one.expect)
     })

@@ -68,7 +68,8 @@ function placeOf(
 ): { file: string | null; line: number | null } {
   const wanted = missingFile(entry.message)
   const stem = (wanted ?? entry.raisedIn)?.replace(/\.(sty|cls|def|ldf)$/i, '') ?? null
-  if (stem === null || entry.severity !== 'error') return entry
+  const given = { file: entry.file, line: entry.line }
+  if (stem === null || entry.severity !== 'error') return given
   const named = new RegExp(String.raw`^[^%]*\\\w+[^%]*[{,"\s/]\s*${RegExp.escape(stem)}\s*[},"\s.]`)
   const candidates = [entry.file, entryPath, ...[...files.paths].filter((path) => /\.(tex|sty|cls|ltx)$/i.test(path))]
   for (const path of new Set(candidates)) {
@@ -79,7 +80,7 @@ function placeOf(
       .findLastIndex((line) => named.test(line))
     if (index !== -1) return { file: path, line: index + 1 }
   }
-  return entry.file === null ? { file: null, line: null } : entry
+  return given
 }
 
 function once(diagnostics: readonly Diagnostic[]): Diagnostic[] {

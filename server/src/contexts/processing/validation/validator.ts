@@ -12,6 +12,7 @@ export interface Validator {
 }
 
 const validationMilliseconds = 20_000
+const exhausted = 'opening it exhausted the memory allowed for that.'
 const gzipMagic = Buffer.from([0x1f, 0x8b])
 
 /**
@@ -31,7 +32,7 @@ export class ThreadValidator implements Validator {
     file: { role: ArtifactRole; byteLength: number },
     read: () => AsyncIterable<Buffer>,
   ): Promise<string | null> {
-    if (file.role === 'pdf') return this.#pdfProblem(await collected(read()))
+    if (file.role === 'pdf') return this.#pdfProblem(read)
     if (file.role === 'synctex') return startsWith(read(), gzipMagic, 'it is not gzip data.')
     return null
   }
@@ -41,14 +42,22 @@ export class ThreadValidator implements Validator {
     await this.#thread?.terminate()
   }
 
-  #pdfProblem(parts: readonly Buffer[]): Promise<string | null> {
+  async #pdfProblem(read: () => AsyncIterable<Buffer>): Promise<string | null> {
+    // A thread may die of the document before this one; only dying twice says something about this one.
+    const first = await this.#queued(await collected(read()))
+    if (first !== 'died') return first
+    const second = await this.#queued(await collected(read()))
+    return second === 'died' ? exhausted : second
+  }
+
+  #queued(parts: readonly Buffer[]): Promise<string | null | 'died'> {
     const bytes = new Uint8Array(Buffer.concat(parts))
     const result = this.#queue.then(() => this.#ask(bytes))
     this.#queue = result.catch(() => {})
     return result
   }
 
-  async #ask(bytes: Uint8Array): Promise<string | null> {
+  async #ask(bytes: Uint8Array): Promise<string | null | 'died'> {
     const thread = this.#thread ?? this.#start()
     const report = await new Promise<PdfReport | 'died' | 'slow'>((resolve) => {
       const timer = setTimeout(() => resolve('slow'), validationMilliseconds)
@@ -65,9 +74,7 @@ export class ThreadValidator implements Validator {
       this.#thread = null
       await thread.terminate()
       if (!this.#closed) this.#start()
-      return report === 'slow'
-        ? 'it could not be opened within 20 seconds.'
-        : 'opening it exhausted the memory allowed for that.'
+      return report === 'slow' ? 'it could not be opened within 20 seconds.' : 'died'
     }
     if ('error' in report) return `it does not open as a PDF (${report.error}).`
     return report.pages > 0 ? null : 'it has no pages.'
