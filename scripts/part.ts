@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { BoundedLog } from './bounded-log.ts'
+import { spawn } from 'node:child_process'
 import { LaunchError } from './launch-error.ts'
+import { LogFile } from './log-file.ts'
 import { dyingWithParent } from './processes.ts'
 
 export interface PartOptions {
@@ -35,30 +35,10 @@ export interface Part {
   stop(patienceMs?: number): Promise<void>
 }
 
-const pipeDrainMs = 1_000
+const logBoundMs = 60_000
 
 const isMessage = (value: unknown): value is PartMessage =>
   typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string'
-
-/** Stdout and stderr go into the log; the tail of stderr alone is kept for the case that the start fails. */
-function record(child: ChildProcess, log: BoundedLog): { complaint: () => string } {
-  let complaint = ''
-  child.stdout?.on('data', (chunk: Buffer) => log.write(chunk))
-  child.stderr?.on('data', (chunk: Buffer) => {
-    log.write(chunk)
-    complaint = (complaint + chunk.toString('utf8')).slice(-4096)
-  })
-  // Node's own warnings (deprecations and the like) are not why it ended.
-  const isWarning = (line: string) => /^\(node:\d+\)|^\(Use `node /.test(line)
-  return {
-    complaint: () =>
-      complaint
-        .split('\n')
-        .filter((line) => !isWarning(line))
-        .join('\n')
-        .trim(),
-  }
-}
 
 const describeEnd = (code: number | null, signal: NodeJS.Signals | null) =>
   signal ? `was ended by ${signal}` : `ended with exit code ${code}`
@@ -72,38 +52,31 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
 /**
  * Runs a part of Platen as a child process and waits until it says over IPC that it is ready.
  *
- * @throws {LaunchError} if it ends or stays silent; the message holds what it wrote on standard error
+ * @throws {LaunchError} if it ends or stays silent; the message holds what it wrote for people
  */
 export async function startPart(options: PartOptions): Promise<Part> {
   const { name, logFile } = options
-  const log = new BoundedLog(logFile)
+  const log = new LogFile(logFile)
   const [command, args] = dyingWithParent('TERM', process.execPath, ['--enable-source-maps', options.program])
   const child = spawn(command, args, {
     cwd: options.cwd,
     env: options.env,
     // Its own process group: Ctrl-C is for the launcher, which stops its parts in order.
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    stdio: ['ignore', log.descriptor, log.descriptor, 'ipc'],
   })
-  const { complaint } = record(child, log)
+  log.close()
+  const bounding = setInterval(() => log.bound(), logBoundMs).unref()
 
   let reason: string | undefined
   const ended = new Promise<string>((resolve) => {
     const end = (how: string) => {
       reason ??= how
+      clearInterval(bounding)
       resolve(`${name} ${how}. The end of its log (${logFile}):\n${log.lastLines(5)}`)
     }
     child.once('error', (error) => end(`could not be started: ${error.message}`))
-    // `close` follows `exit` once the pipes are drained, so that the last lines are in the log; a grandchild that
-    // outlives the part may hold them open, and is not waited for.
-    child.once('exit', (code, signal) => {
-      const give = setTimeout(end, pipeDrainMs, describeEnd(code, signal))
-      child.once('close', () => {
-        clearTimeout(give)
-        log.close()
-        end(describeEnd(code, signal))
-      })
-    })
+    child.once('exit', (code, signal) => end(describeEnd(code, signal)))
   })
 
   const stop = async (patienceMs = 30_000) => {
@@ -127,9 +100,8 @@ export async function startPart(options: PartOptions): Promise<Part> {
     options.signal?.throwIfAborted()
     throw new LaunchError(`${name} was not ready after ${options.readyTimeoutMs / 1000} seconds. See ${logFile}.`)
   }
+  const complaint = log.plainLines()
   throw new LaunchError(
-    complaint() === ''
-      ? `${name} ${reason} before it was ready. See ${logFile}.`
-      : `${name} did not start: ${complaint()}`,
+    complaint === '' ? `${name} ${reason} before it was ready. See ${logFile}.` : `${name} did not start: ${complaint}`,
   )
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { endLeftOverParts, rememberPart } from './left-over-parts.ts'
 import { type Part, type PartOptions, startPart } from './part.ts'
 import { startPostgres } from './postgres.ts'
 import { assertDatabaseAnswers, assertPortFree } from './preconditions.ts'
@@ -88,9 +89,13 @@ async function openDatabase({ options, state, started, broken }: Launch): Promis
   return postgres.url
 }
 
-async function run({ options, started, broken }: Launch, part: Omit<PartOptions, 'cwd' | 'signal'>): Promise<Part> {
+async function run(
+  { options, state, started, broken }: Launch,
+  part: Omit<PartOptions, 'cwd' | 'signal'>,
+): Promise<Part> {
   const env = { NODE_ENV: 'development', ...part.env, ...options.env }
   const running = await startPart({ ...part, cwd: root, env, ...(options.signal ? { signal: options.signal } : {}) })
+  rememberPart(state.directory, running.pid)
   let stopping = false
   void running.ended.then((reason) => {
     if (!stopping) broken.resolve(reason)
@@ -140,6 +145,7 @@ const startWorker = (launch: Launch, coreUrl: string): Promise<Part> =>
 async function startAll(launch: Launch): Promise<Stack> {
   const { options, state, started, broken } = launch
   started.defer(holdAlone(state.directory))
+  await endLeftOverParts(state.directory)
   if (options.port !== 0) await assertPortFree(options.port, options.host ?? localhost)
   const databaseUrl = await openDatabase(launch)
   const core = await startCore(launch, databaseUrl)

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { expect, test } from 'vitest'
+import { rememberPart } from '../../scripts/left-over-parts.ts'
 import { startPostgres } from '../../scripts/postgres.ts'
 import { isAlive, until } from '../../scripts/processes.ts'
 import { type StackOptions, startStack } from '../../scripts/stack.ts'
@@ -160,6 +161,30 @@ test('a lock that a crashed start left does not matter, even if its process id i
   await using context = await setup()
   await writeFile(join(context.directory, 'lock'), JSON.stringify({ pid: process.ppid, command: 'another program' }))
   await (await context.start()).stop()
+})
+
+test('a part that outlived a killed launcher is ended by the next start', async () => {
+  await using context = await setup()
+  const left = spawn(
+    process.execPath,
+    ['-e', 'process.on("SIGTERM", () => {}); console.log("up"); setInterval(() => {}, 1e6)'],
+    {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    },
+  )
+  await once(left.stdout, 'data')
+  const ended = once(left, 'exit')
+  await (await context.start()).stop()
+  rememberPart(context.directory, left.pid ?? 0)
+  await (await context.start()).stop()
+  expect(await ended).toEqual([null, 'SIGKILL'])
+})
+
+test('a noted part whose process id another program has got is left alone', async () => {
+  await using context = await setup()
+  await writeFile(join(context.directory, 'parts'), `${process.ppid} node server/src/main.ts\n`)
+  await (await context.start()).stop()
+  expect(isAlive(process.ppid)).toBe(true)
 })
 
 test('a taken port is named', async () => {
