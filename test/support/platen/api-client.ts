@@ -32,7 +32,7 @@ export class ApiClient {
 
   /** The global id by which others may be granted access. */
   get globalId(): string {
-    return Buffer.from(`Principal:${this.principalId}`).toString('base64url')
+    return Buffer.from(`Viewer:${this.principalId}`).toString('base64url')
   }
 
   async ask(query: string, variables: Record<string, unknown> = {}): Promise<GraphqlAnswer> {

@@ -34,7 +34,7 @@ class ConfigurationError extends PlatenError {
 export const defaultProcessorLimits: Readonly<Record<Operation, ProcessorLimits>> = (() => {
   const bounds: ProcessorLimits = {
     wall_seconds: 120,
-    cpu_seconds: 120,
+    cpu_seconds: 60,
     memory_bytes: 2 * 1024 ** 3,
     processes: 64,
     file_bytes: 256 * 1024 ** 2,

@@ -1,10 +1,11 @@
 import { builder, closedEnum } from '../../../graphql/builder.ts'
 import type { ProjectRole, Viewer } from '../index.ts'
 
-const ViewerType = builder.objectRef<Viewer>('Viewer').implement({
+const ViewerType = builder.objectRef<Viewer>('Viewer')
+ViewerType.implement({
   description: 'The principal that the token stands for.',
   fields: (t) => ({
-    id: t.globalID({ description: 'Global id.', resolve: (viewer) => ({ type: 'Principal', id: viewer.id }) }),
+    id: t.globalID({ description: 'Global id.', resolve: (viewer) => ({ type: ViewerType, id: viewer.id }) }),
     name: t.exposeString('name', { description: 'For people.' }),
   }),
 })

@@ -97,12 +97,13 @@ interface NewUpload {
   readonly url: string
   readonly expiresAt: Date
 }
-const UploadType = builder.objectRef<NewUpload>('Upload').implement({
+const UploadType = builder.objectRef<NewUpload>('Upload')
+UploadType.implement({
   description: 'A right to send bytes.',
   fields: (t) => ({
     id: t.globalID({
       description: 'Global id, for `writeAsset`.',
-      resolve: (upload) => ({ type: 'Upload', id: upload.id }),
+      resolve: (upload) => ({ type: UploadType, id: upload.id }),
     }),
     url: t.exposeString('url', { description: 'Where to PUT exactly the declared bytes: a path of this server.' }),
     expiresAt: t.field({
@@ -169,7 +170,7 @@ const DeleteProjectPayload = builder.objectRef<{ id: string }>('DeleteProjectPay
   fields: (t) => ({
     deletedProjectId: t.globalID({
       description: 'Its global id.',
-      resolve: (payload) => ({ type: 'Project', id: payload.id }),
+      resolve: (payload) => ({ type: ProjectNode, id: payload.id }),
     }),
   }),
 })

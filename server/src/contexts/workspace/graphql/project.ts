@@ -22,10 +22,11 @@ const FileKindEnum = closedEnum<'document' | 'asset'>('FileKind', 'How a file is
   asset: 'Immutable bytes.',
 })
 
-export const ProjectFileType = builder.objectRef<ProjectFile>('ProjectFile').implement({
+export const ProjectFileType = builder.objectRef<ProjectFile>('ProjectFile')
+ProjectFileType.implement({
   description: 'A file of a project.',
   fields: (t) => ({
-    id: t.globalID({ description: 'Global id.', resolve: (file) => ({ type: 'ProjectFile', id: file.id }) }),
+    id: t.globalID({ description: 'Global id.', resolve: (file) => ({ type: ProjectFileType, id: file.id }) }),
     path: t.exposeString('path', { description: 'Path in the project, with `/` between folders.' }),
     kind: t.field({ type: FileKindEnum, description: 'How it is kept.', resolve: (file) => file.kind }),
     byteLength: t.field({
