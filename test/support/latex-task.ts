@@ -7,7 +7,7 @@ import { latexProcessor } from '../../worker/src/processors/latex/index.ts'
 import { createExecutor, type Executor } from '../../worker/src/sandbox/index.ts'
 import type { Outcome, Processor } from '../../worker/src/sdk/processor.ts'
 
-export const defaultLimits: Limits = {
+const defaultLimits: Limits = {
   wall_seconds: 60,
   cpu_seconds: 60,
   memory_bytes: 2 * 1024 ** 3,

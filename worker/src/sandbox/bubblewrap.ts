@@ -115,7 +115,8 @@ const resourceLimits = (limits: Limits): string[] => [
   '/usr/bin/prlimit',
   `--nproc=${limits.processes}:${limits.processes}`,
   `--fsize=${limits.file_bytes}`,
-  `--cpu=${limits.cpu_seconds}:${limits.cpu_seconds + 1}`,
+  // Behind the watchdog, which counts all processes together and says which bound it was.
+  `--cpu=${limits.cpu_seconds + 2}:${limits.cpu_seconds + 3}`,
   '--nofile=512:512',
   '--core=0',
   '--memlock=0',

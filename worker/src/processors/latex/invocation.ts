@@ -1,9 +1,9 @@
 import { posix } from 'node:path'
 import type { LatexEngine, OnError } from '../../protocol/index.ts'
-import type { Program } from '../../sandbox/index.ts'
+import type { Program } from '../../sdk/index.ts'
 
 /** Clock of a document whose manifest has none: 2025-01-01T00:00:00Z. A fixed moment, so that equal input gives equal output. */
-export const defaultSourceEpoch = 1_735_689_600
+const defaultSourceEpoch = 1_735_689_600
 
 /** Latexmk rules for what projects usually ask a latexmkrc for, which is Perl and therefore never obeyed. */
 const rules = [

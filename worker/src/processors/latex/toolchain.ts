@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { canonicalJson, type LatexEngine } from '../../protocol/index.ts'
-import { hostCommand } from '../../sandbox/index.ts'
+import { hostCommand } from '../../sdk/index.ts'
 
 export interface Toolchain {
   readonly engines: readonly LatexEngine[]

@@ -45,5 +45,5 @@ const units: Readonly<Record<LimitName, (value: number) => string>> = {
   output_bytes: (value) => `${value} bytes of output`,
 }
 
-export const limitMessage = ({ name, value }: { name: LimitName; value: number }): string =>
+const limitMessage = ({ name, value }: { name: LimitName; value: number }): string =>
   `The build reached its limit of ${units[name](value)} and was stopped.`
