@@ -224,7 +224,7 @@ describe('a Core that stops half-way', () => {
     await worker.stage(claim, 'pdf', smallPdf)
     await using stalled = await lockTable(platen.database.url, 'processing.artifact')
     await worker.of(claim, 'complete', { roles: ['pdf'], diagnostics: [] })
-    await user.until(job.id, (state) => state.phase === 'PUBLISHING_RESULT')
+    await user.until(job.id, (state) => state.phase === 'VALIDATING_RESULT')
     await platen.newReplica()
     await stalled.release()
     const ended = await user.finished(job.id)

@@ -2,7 +2,7 @@ import { BackgroundWork, Periodic } from './commands/background.ts'
 import { cancelJob } from './commands/cancel-job.ts'
 import { acquire } from './commands/claim.ts'
 import { jobTopic, type ProcessingParts } from './commands/context.ts'
-import { finalize } from './commands/finalize.ts'
+import { finalize, takeOver } from './commands/finalize.ts'
 import { prepareInput } from './commands/prepare-input.ts'
 import { JobReader } from './commands/read-jobs.ts'
 import { Reapers } from './commands/reap.ts'
@@ -50,7 +50,13 @@ export function createProcessing(parts: ProcessingParts): Processing {
   const { limits } = deployment
   const background = new BackgroundWork(log)
   const prepare = (jobId: string) => background.run('prepare', jobId, () => prepareInput(parts, jobId))
-  const publish = (jobId: string) => background.run('finalize', jobId, () => finalize(parts, jobId))
+  const publish = (jobId: string, token: string) =>
+    background.run('finalize', jobId, () => finalize(parts, jobId, token))
+  const recover = (jobId: string) =>
+    background.run('recover', jobId, async () => {
+      const token = await takeOver(parts, jobId)
+      if (token !== null) await finalize(parts, jobId, token)
+    })
   const jobs = new JobReader(parts)
   const sessions = new WorkerSessions(parts)
   const attempts = new Attempts(parts, publish)
@@ -59,7 +65,7 @@ export function createProcessing(parts: ProcessingParts): Processing {
     ['leases', limits.reaperSeconds, () => reapers.reapExpiredLeases()],
     ['waits', limits.reaperSeconds, () => reapers.reapWaits()],
     ['preparations', limits.reaperSeconds, async () => (await reapers.takeSilentPreparations()).map(prepare).length],
-    ['finalizations', limits.reaperSeconds, async () => (await reapers.listUnfinalized()).map(publish).length],
+    ['finalizations', limits.reaperSeconds, async () => (await reapers.listUnfinalized()).map(recover).length],
     ['sessions', limits.sweepSeconds, () => sessions.sweep()],
     ['keys', limits.sweepSeconds, () => Promise.all([reapers.sweepKeys(), workspace.projects.sweepKeys()])],
     ['uploads', limits.sweepSeconds, () => workspace.uploads.sweep()],

@@ -10,22 +10,34 @@ import { publishableName } from './settle-attempt.ts'
 
 type Delivered = Awaited<ReturnType<typeof staging.listDelivered>>
 
+/** A validation that takes longer is worth telling that it is over. */
+const noticeableMilliseconds = 250
+
+/** Takes a finalization over whose lease is past. @returns its new token, or null if another has it */
+export async function takeOver({ database, deployment }: ProcessingParts, jobId: string): Promise<string | null> {
+  const token = newId()
+  const job = await jobs.takeFinalization(database.pool, jobId, token, deployment.limits.finalizationSeconds)
+  return job && token
+}
+
 /**
  * Makes a delivery the outcome of its job. A random token with its own lease fences every step: a finalizer that was
  * taken over finds its token gone and changes nothing. May be called any number of times for a job.
  */
-export async function finalize(parts: ProcessingParts, jobId: string): Promise<void> {
-  const { database, deployment, signals } = parts
-  const token = newId()
-  const job = await jobs.takeFinalization(database.pool, jobId, token, deployment.limits.finalizationSeconds)
-  if (!job) return
+export async function finalize(parts: ProcessingParts, jobId: string, token: string): Promise<void> {
+  const { database, signals } = parts
+  const [job] = await jobs.findMany(database.pool, [jobId])
+  if (job?.state !== 'finalizing') return
+  const started = performance.now()
   const delivered = await staging.listDelivered(database.pool, jobId)
   const invalid = await findInvalid(parts, job, delivered)
-  await database.pool.transaction(async (transaction) => {
-    if (await jobs.lockFinalization(transaction, jobId, token))
-      await jobs.updatePhase(transaction, jobId, 'publishing_result')
-  })
-  signals.announce(jobTopic(jobId))
+  if (performance.now() - started > noticeableMilliseconds) {
+    await database.pool.transaction(async (transaction) => {
+      if (await jobs.lockFinalization(transaction, jobId, token))
+        await jobs.updatePhase(transaction, jobId, 'publishing_result')
+    })
+    signals.announce(jobTopic(jobId))
+  }
   const ended = await publish(parts, job, token, delivered, invalid)
   if (ended) announceJob(parts, ended)
 }

@@ -33,10 +33,10 @@ interface Held {
 /** What a session may do with a claim it holds. Every call compares the claim with the database; a stale one has no effect. */
 export class Attempts {
   readonly #parts: ProcessingParts
-  readonly #finalize: (jobId: string) => void
+  readonly #finalize: (jobId: string, token: string) => void
 
   /** @param finalize is called after the commit that accepted a delivery */
-  constructor(parts: ProcessingParts, finalize: (jobId: string) => void) {
+  constructor(parts: ProcessingParts, finalize: (jobId: string, token: string) => void) {
     this.#parts = parts
     this.#finalize = finalize
   }
@@ -63,8 +63,11 @@ export class Attempts {
   async stage(session: Session, claimId: string, file: StagingRequest, call: WorkerCall): Promise<{ ticket: string }> {
     const { deployment, transferTickets } = this.#parts
     await this.#once(call, async (transaction) => {
-      const { job, attempt } = await this.#hold(transaction, session, claimId)
-      if (job.cancelRequested) throw claimCancelled()
+      // The claim alone is held, and shared: the files of one delivery are declared side by side.
+      const attempt = await attempts.holdCurrent(transaction, claimId, session.id)
+      if (!attempt) throw claimLost()
+      const [job] = await jobs.findMany(transaction, [attempt.jobId])
+      if (job?.cancelRequested) throw claimCancelled()
       const role = resultRoles[attempt.operation][file.role]
       if (!role) throw new WorkerRefusal('invalid_request', `${attempt.operation} has no result "${file.role}".`)
       if (role.mediaType !== file.media_type) {
@@ -139,17 +142,19 @@ export class Attempts {
       if (missing.length > 0) throw new WorkerRefusal('result_incomplete', `The result lacks ${missing.join(', ')}.`)
       await this.#deliver(transaction, claimId, roles)
       await attempts.end(transaction, claimId, 'delivered')
+      const token = newId()
       const accepted = await jobs.move(transaction, job, 'delivered', {
         phase: 'validating_result',
         diagnostics,
         processorContract: attempt.contract,
+        finalization: { token, seconds: this.#parts.deployment.limits.finalizationSeconds },
       })
       return {
         response: { state: 'finalizing' as const },
         after: () => {
           this.#parts.metrics.attemptsEnded.inc({ operation: job.operation, outcome: 'delivered' })
           announceJob(this.#parts, accepted)
-          this.#finalize(job.id)
+          this.#finalize(job.id, token)
         },
       }
     })

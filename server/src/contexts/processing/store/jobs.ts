@@ -114,6 +114,8 @@ export interface Changes {
   readonly failure?: Failure
   readonly diagnostics?: readonly Diagnostic[]
   readonly processorContract?: string
+  /** Who finalizes, from the same commit on. */
+  readonly finalization?: { readonly token: string; readonly seconds: number }
 }
 
 /**
@@ -134,8 +136,12 @@ export async function move(
     sql.fragment`state = ${state}`,
     sql.fragment`version = version + 1`,
     sql.fragment`phase = ${terminal ? null : (changes.phase ?? null)}`,
-    sql.fragment`finalization_token = NULL`,
-    sql.fragment`finalization_expires_at = NULL`,
+    ...(changes.finalization
+      ? [
+          sql.fragment`finalization_token = ${changes.finalization.token}`,
+          sql.fragment`finalization_expires_at = now() + make_interval(secs => ${changes.finalization.seconds})`,
+        ]
+      : [sql.fragment`finalization_token = NULL, finalization_expires_at = NULL`]),
     ...(terminal ? [sql.fragment`finished_at = now()`] : []),
     ...(changes.input
       ? [
