@@ -5,6 +5,8 @@ import { readEnvironment } from './config/env.ts'
 import { parseDeployment } from './contexts/distribution/index.ts'
 import { explain } from './start-failure.ts'
 
+const longestStopMilliseconds = 10_000
+
 try {
   const environment = readEnvironment(process.env)
   // The processes that this one may start inherit neither.
@@ -14,7 +16,12 @@ try {
   const deployment = parseDeployment(await readFile(deploymentFile, 'utf8'), deploymentFile)
   const log = pino({ level: logLevel, redact: ['req.headers.authorization'] })
   const app = await startApp({ databaseUrl, deployment, developmentToken, host, log, port, secret })
+  let stopping = false
   const stop = async () => {
+    if (stopping) return
+    stopping = true
+    // What cannot be closed, such as connections to a database that is gone, must not hold the process.
+    setTimeout(() => process.exit(1), longestStopMilliseconds).unref()
     await app.close()
     process.exit(0)
   }

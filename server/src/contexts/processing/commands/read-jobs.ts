@@ -56,21 +56,20 @@ export class JobReader {
     return job && !job.restricted ? artifact : null
   }
 
-  /** Why each of these jobs waits; jobs that do not wait are absent. */
+  /** Why each of these jobs waits; jobs that do not wait, or are about to start, are absent. */
   async waitingReasons(jobsToExplain: readonly jobs.Job[]): Promise<ReadonlyMap<string, WaitingReason>> {
     const { database, deployment } = this.#parts
     const waiting = jobsToExplain.filter((job) => job.state === 'queued')
     if (waiting.length === 0) return new Map()
-    const served = new Set(await sessions.listServedOperations(database.pool, liveSeconds(deployment.limits)))
+    const live = await sessions.listServed(database.pool, liveSeconds(deployment.limits))
+    const freeOf = new Map(live.map(({ operation, free }) => [operation, free]))
     const operationOf = new Map(waiting.map((job) => [job.id, job.operation]))
-    const facts = await jobs.findWaitingFacts(
-      database.pool,
-      waiting.map((job) => job.id),
-    )
+    const facts = await jobs.findWaitingFacts(database.pool, [...operationOf.keys()])
     return new Map(
-      facts.map((fact) => {
-        const operation = operationOf.get(fact.id) as Operation
-        return [fact.id, waitingReason({ ...fact, served: served.has(operation) }, deployment.limits)]
+      facts.flatMap((fact) => {
+        const free = freeOf.get(operationOf.get(fact.id) as Operation)
+        const reason = waitingReason({ ...fact, served: free !== undefined, free: free === true }, deployment.limits)
+        return reason === null ? [] : [[fact.id, reason] as const]
       }),
     )
   }

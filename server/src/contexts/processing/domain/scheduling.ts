@@ -4,6 +4,8 @@ export type WaitingReason = 'no_worker' | 'retry_backoff' | 'requester_limit' | 
 export interface Waiting {
   /** Whether a live, healthy session serves the operation. */
   readonly served: boolean
+  /** Whether one of them has a slot free. */
+  readonly free: boolean
   readonly backingOff: boolean
   readonly requesterActive: number
   readonly projectActive: number
@@ -14,13 +16,16 @@ export interface ActiveLimits {
   readonly activePerProject: number
 }
 
-/** The first thing that would have to change; the order is the one people can do most about. */
-export function waitingReason(waiting: Waiting, limits: ActiveLimits): WaitingReason {
+/**
+ * The first thing that would have to change; the order is the one people can do most about. Null when nothing would: a
+ * worker is about to take it.
+ */
+export function waitingReason(waiting: Waiting, limits: ActiveLimits): WaitingReason | null {
   if (!waiting.served) return 'no_worker'
   if (waiting.backingOff) return 'retry_backoff'
   if (waiting.requesterActive >= limits.activePerRequester) return 'requester_limit'
   if (waiting.projectActive >= limits.activePerProject) return 'project_limit'
-  return 'capacity'
+  return waiting.free ? null : 'capacity'
 }
 
 /** How many claims a session may take now: registered ceiling, offer, and ceiling less what it already runs. */

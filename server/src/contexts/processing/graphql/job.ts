@@ -175,7 +175,7 @@ builder.node(JobNode, {
     waitingReason: t.field({
       type: WaitingReasonEnum,
       nullable: true,
-      description: 'Why it is not running yet, while it is queued.',
+      description: 'Why it is not running yet, while it is queued; null also when a worker is about to take it.',
       resolve: (job, _args, { loaders }) => (job.state === 'queued' ? loaders.waitingReason.load(job) : null),
     }),
     cancelRequested: t.exposeBoolean('cancelRequested', { description: 'Whether it was asked to stop.' }),

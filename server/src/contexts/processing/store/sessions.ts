@@ -99,15 +99,29 @@ export const listLiveProcessors = (reader: Reader, seconds: number): Promise<rea
       AND session_processor.healthy
     ORDER BY operation, contract, session.opened_at DESC`)
 
-export const listServedOperations = (reader: Reader, seconds: number): Promise<readonly Operation[]> =>
-  reader.anyFirst(sql.type(z.object({ operation: z.enum(operations) }))`
-    SELECT DISTINCT operation
+/** Operations that live sessions serve, and whether a slot of theirs is free. */
+export const listServed = (
+  reader: Reader,
+  seconds: number,
+): Promise<readonly { operation: Operation; free: boolean }[]> =>
+  reader.any(sql.type(z.object({ operation: z.enum(operations), free: z.boolean() }))`
+    SELECT
+      session_processor.operation,
+      bool_or(
+        session_processor.slots > (
+          SELECT count(*) FROM processing.attempt
+          WHERE attempt.session_id = session.id
+            AND attempt.operation = session_processor.operation
+            AND attempt.ended_at IS NULL
+        )
+      ) AS free
     FROM processing.session_processor
     JOIN processing.session ON session.id = session_processor.session_id
     WHERE session.ended_at IS NULL
       AND session.draining_since IS NULL
       AND session.heard_at > now() - make_interval(secs => ${seconds})
-      AND session_processor.healthy`)
+      AND session_processor.healthy
+    GROUP BY session_processor.operation`)
 
 /** Ends what has been silent for so long that its process is gone, and forgets what ended long ago. */
 export const sweep = async (transaction: Transaction, silentSeconds: number, keepSeconds: number): Promise<number> => {
