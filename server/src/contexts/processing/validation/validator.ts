@@ -2,15 +2,23 @@ import { Worker } from 'node:worker_threads'
 import type { ArtifactRole } from '@platen/worker/protocol'
 import type { PdfReport } from './pdf-worker.ts'
 
-/** Says what is wrong with a result before it is published. */
-export interface Validator {
-  /** @returns one sentence, or null when the bytes are what their role says */
-  problemOf(
-    file: { readonly role: ArtifactRole; readonly byteLength: number },
-    read: () => AsyncIterable<Buffer>,
-  ): Promise<string | null>
+/** A result file, named by its content. */
+export interface ResultFile {
+  readonly role: ArtifactRole
+  readonly sha256: string
 }
 
+/** Says what is wrong with a result before it is published. */
+export interface Validator {
+  /**
+   * Looks at a sound file once, however often it is asked about it: equal digests have equal answers.
+   *
+   * @returns one sentence, or null when the bytes are what their role says
+   */
+  problemOf(file: ResultFile, read: () => AsyncIterable<Buffer>): Promise<string | null>
+}
+
+const remembered = 100
 const validationMilliseconds = 20_000
 const exhausted = 'opening it exhausted the memory allowed for that.'
 const gzipMagic = Buffer.from([0x1f, 0x8b])
@@ -23,17 +31,31 @@ export class ThreadValidator implements Validator {
   #thread: Worker | null = null
   #queue: Promise<unknown> = Promise.resolve()
   #closed = false
+  readonly #answers = new Map<string, Promise<string | null>>()
 
   constructor() {
     this.#start()
   }
 
-  async problemOf(
-    file: { role: ArtifactRole; byteLength: number },
-    read: () => AsyncIterable<Buffer>,
-  ): Promise<string | null> {
-    if (file.role === 'pdf') return this.#pdfProblem(read)
-    if (file.role === 'synctex') return startsWith(read(), gzipMagic, 'it is not gzip data.')
+  problemOf(file: ResultFile, read: () => AsyncIterable<Buffer>): Promise<string | null> {
+    const key = `${file.role} ${file.sha256}`
+    const known = this.#answers.get(key)
+    if (known) return known
+    const answer = this.#inspect(file.role, read)
+    this.#answers.set(key, answer)
+    // A refusal may be of a busy machine: it is given to who waits for it, and looked into again for the next.
+    const forget = () => this.#answers.delete(key)
+    answer.then((problem) => problem !== null && forget(), forget)
+    for (const oldest of this.#answers.keys()) {
+      if (this.#answers.size <= remembered) break
+      this.#answers.delete(oldest)
+    }
+    return answer
+  }
+
+  async #inspect(role: ArtifactRole, read: () => AsyncIterable<Buffer>): Promise<string | null> {
+    if (role === 'pdf') return this.#pdfProblem(read)
+    if (role === 'synctex') return startsWith(read(), gzipMagic, 'it is not gzip data.')
     return null
   }
 
