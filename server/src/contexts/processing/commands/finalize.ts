@@ -72,8 +72,10 @@ function publish(
     const name = unlocked ? await publishableName(parts, transaction, unlocked) : null
     const job = await jobs.lockFinalization(transaction, id, token)
     if (!job) return null
-    for (const claimId of new Set(delivered.map((file) => file.claimId)))
+    for (const claimId of new Set(delivered.map((file) => file.claimId))) {
+      await staging.remove(transaction, claimId)
       await blobs.release(transaction, `staging:${claimId}`)
+    }
     if (name === null) return endJob(parts, transaction, job, 'rejected', { failure: revoked, diagnostics: [] })
     if (invalid) return endJob(parts, transaction, job, 'rejected', { failure: invalid })
     for (const file of delivered) {
