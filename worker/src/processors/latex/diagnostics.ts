@@ -27,6 +27,12 @@ export function toDiagnostics(findings: Findings): Diagnostic[] {
     context: entry.context,
     hint: hintFor(entry, files),
   }))
+  for (const name of facts.missingBibliographies) {
+    const hint = 'Add the file to the project, or the finished .bbl in its place.'
+    all.push(
+      general('warning', `The bibliography file ${name} is not in the project, so its entries are missing.`, hint),
+    )
+  }
   if (facts.unstable && hasPdf) {
     all.push(
       general(

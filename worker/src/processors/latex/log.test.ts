@@ -113,11 +113,28 @@ l.4 \\bad
     expect(
       runFacts(
         'Output written on my report.xdv (1 page, 3 bytes).',
-        'Latexmk: Maximum runs of pdflatex reached: needed too many passes',
+        'Latexmk: Maximum runs of pdflatex reached without getting stable files',
       ),
     ).toMatchObject({ pages: 1, unstable: true })
     expect(runFacts('No pages of output.', '')).toMatchObject({ pages: 0 })
     expect(runFacts('', 'File size limit exceeded')).toMatchObject({ exhausted: 'file_bytes' })
+  })
+
+  it('names bibliographies that are missing, but not when their result was shipped', () => {
+    const output =
+      "Bib file(s) not found in search path:\n  gone.bib\n  other one.bib\nLatexmk: applying rule 'bibtex main'...\n"
+    expect(runFacts('No file main.bbl.', output).missingBibliographies).toEqual(['gone.bib', 'other one.bib'])
+    expect(runFacts('(./main.bbl)', output).missingBibliographies).toEqual([])
+  })
+
+  it('does not call a document unsettled because its bibliography could not be made', () => {
+    expect(runFacts('', "'biber main' needed too many passes")).toMatchObject({ unstable: false })
+  })
+
+  it('tells of a chapter that \\include did not find', () => {
+    expect(parse('(./main.tex\nNo file gone.tex.\nNo file main.toc.\n')).toMatchObject([
+      { severity: 'warning', message: expect.stringContaining('gone.tex') },
+    ])
   })
 
   it('survives any text', () => {
@@ -166,7 +183,7 @@ describe('what people are told', () => {
   const tell = (entries: readonly LogEntry[], more: Partial<Parameters<typeof toDiagnostics>[0]> = {}) =>
     toDiagnostics({
       entries,
-      facts: { pages: 1, unstable: false, exhausted: null },
+      facts: { pages: 1, unstable: false, exhausted: null, missingBibliographies: [] },
       notes: [],
       files: files(),
       entryPath: 'main.tex',
@@ -207,7 +224,7 @@ describe('what people are told', () => {
 
   it('has the worst first, each thing once, and nothing of the parser', () => {
     const told = tell([{ ...error('late'), severity: 'warning' }, error('x'), error('x')], {
-      facts: { pages: 1, unstable: true, exhausted: null },
+      facts: { pages: 1, unstable: true, exhausted: null, missingBibliographies: [] },
       notes: ['a note'],
     })
     expect(told.map(({ severity }) => severity)).toEqual(['error', 'warning', 'warning', 'info'])

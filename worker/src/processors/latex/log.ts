@@ -163,6 +163,9 @@ function warningAt(
     /^(?:Over|Under)full \\[hv]box .*?(?:at lines? (\d+)|detected at line (\d+)|while \\output is active|$)/.exec(line)
   if (box) return plain('info', line, Number(box[1] ?? box[2]) || null)
   if (/^pdfTeX warning|^xdvipdfmx:warning|^warning {2}\(/.test(line)) return plain('warning', line)
+  // LaTeX leaves a missing \\include out without a word of warning; its own by-products are no loss.
+  const absent = /^No file (.+\.tex)\.$/.exec(line)
+  if (absent) return plain('warning', `No file ${absent[1]}: it was left out of the document.`)
   const warning = /^(?:(LaTeX|Package|Class|Module|LuaTeX|luaotfload)\b)(?: \S+)*? (Warning|warning)\s*: (.*)$/.exec(
     line,
   )
@@ -224,17 +227,25 @@ export interface RunFacts {
   readonly pages: number
   readonly unstable: boolean
   readonly exhausted: 'file_bytes' | 'memory_bytes' | null
+  /** Names of .bib files that were asked for and not there, when there was no finished .bbl in their place either. */
+  readonly missingBibliographies: readonly string[]
 }
 
 /** @param output what latexmk and the programs it started printed */
 export function runFacts(log: string, output: string): RunFacts {
   const pages = Number(/Output written on .*? \((\d+) pages?/s.exec(log)?.[1] ?? 0)
-  const unstable = /needed too many passes/.test(output) || /Label\(s\) may have changed\. Rerun/.test(log)
+  const unstable =
+    /Maximum runs of \w*latex|'\w*latex[^']*' needed too many passes/.test(output) ||
+    /Label\(s\) may have changed\. Rerun/.test(log)
   const said = `${log}\n${output}`
   const exhausted = /size limit exceeded|File too large/i.test(said)
     ? 'file_bytes'
     : /\(lua\): not enough memory|Out of memory!|virtual memory exhausted/.test(said)
       ? 'memory_bytes'
       : null
-  return { pages, unstable, exhausted }
+  const bibliography = /No file .+\.bbl\.|Empty bibliography/.test(log)
+    ? (/Bib file\(s\) not found in search path:\n((?: {2}.+\n)+)/.exec(output)?.[1] ?? '')
+    : ''
+  const missingBibliographies = bibliography.split('\n').flatMap((line) => line.trim() || [])
+  return { pages, unstable, exhausted, missingBibliographies }
 }
