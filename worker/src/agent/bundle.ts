@@ -50,7 +50,8 @@ export async function unpackBundle(
     return manifest
   } catch (error) {
     archive.destroy()
-    if (counted.brokenOff) throw new CoreUnavailable('the input broke off', { cause: error })
+    if (!(error instanceof BundleError) && counted.brokenOff)
+      throw new CoreUnavailable('the input broke off', { cause: error })
     throw error
   }
 }
