@@ -154,6 +154,45 @@ describe('the API', () => {
     })
   })
 
+  describe('of text that no database keeps', () => {
+    it.each(['a\u0000b', 'a\ud800b', 'a\nb', 'a\u001b[31m'])('refuses %j as a name or a key, by name', async (text) => {
+      const user = await platen.newUser()
+      const create = (input: object) =>
+        user.mutate(
+          'createProject',
+          'CreateProjectInput',
+          { name: 'x', type: 'LATEX', idempotencyKey: randomUUID(), ...input },
+          '__typename',
+        )
+      expect(await create({ name: text })).toMatchObject({
+        __typename: 'ValidationError',
+        issues: [{ path: ['name'] }],
+      })
+      expect(await create({ idempotencyKey: text })).toMatchObject({
+        __typename: 'ValidationError',
+        issues: [{ path: ['idempotencyKey'] }],
+      })
+    })
+
+    it('refuses a document with NUL, and a worker that reports it', async () => {
+      const user = await platen.newUser()
+      const projectId = await user.newProject(article)
+      expect(await user.write(projectId, 'a.tex', 'a\u0000b')).toMatchObject({
+        issues: [{ path: ['text'], code: 'invalid' }],
+      })
+      const worker = platen.newWorker()
+      await worker.open()
+      const { job } = await user.build(projectId)
+      const claim = await worker.claim()
+      expect(await worker.fail(claim, 'processor_rejected', { message: 'a\u0000b' })).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_request' },
+      })
+      expect(await worker.fail(claim, 'processor_rejected', { message: 'plain' })).toMatchObject({ status: 200 })
+      expect(await user.job(job.id)).toMatchObject({ state: 'FAILED' })
+    })
+  })
+
   describe('of what is too large', () => {
     it('refuses a document, an upload, a project and a file too many, each by name', async () => {
       const user = await platen.newUser()

@@ -1,9 +1,13 @@
 import { z } from 'zod'
 import { ValidationError } from '../platform/errors.ts'
 
+/** Text that is stored as it is and shown on one line. */
+const isOneLine = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text)
+export const oneLine = (what: string) =>
+  z.string().refine(isOneLine, `${what} has control characters or half characters. Leave them out.`)
+
 /** Client-made, for one logical command: the same key again is the same command. */
-export const idempotencyKey = z
-  .string()
+export const idempotencyKey = oneLine('The key')
   .min(1, 'A key has at least one character.')
   .max(200, 'A key has at most 200 characters.')
 

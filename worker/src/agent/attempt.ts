@@ -10,6 +10,7 @@ import type { CoreClient } from './core-client.ts'
 import { CoreRefusal } from './core-errors.ts'
 import { deliver, OversizedResult } from './deliver.ts'
 import { Interruption, LeaseKeeper } from './lease-keeper.ts'
+import { storableDiagnostics, storableText } from './storable-text.ts'
 
 const inputTries = 5
 
@@ -92,7 +93,7 @@ export class Attempt {
 
   async #report(outcome: Outcome): Promise<void> {
     const { client, log } = this.#parts
-    const diagnostics = [...outcome.diagnostics]
+    const diagnostics = storableDiagnostics(outcome.diagnostics)
     const stop = this.#lease.stop
     if (outcome.kind === 'completed') {
       const roles = await deliver(client, this.claim, outcome.results, stop)
@@ -104,7 +105,7 @@ export class Attempt {
     const roles = await deliver(client, this.claim, outcome.results, stop)
     await this.#fail({
       failure_class: outcome.failureClass,
-      message: outcome.message,
+      message: storableText(outcome.message, 2000) || 'The build failed.',
       limit: outcome.limit,
       diagnostics,
       roles,
@@ -136,7 +137,7 @@ export class Attempt {
   #failureOf(error: unknown): FailRequest {
     const plain = (failure_class: FailRequest['failure_class'], message: string): FailRequest => ({
       failure_class,
-      message: message.slice(0, 2000) || 'The attempt failed.',
+      message: storableText(message, 2000) || 'The attempt failed.',
       limit: null,
       diagnostics: [],
       roles: [],

@@ -11,6 +11,10 @@ import {
   workerPhases,
 } from './words.ts'
 
+/** Text as PostgreSQL can keep it: no NUL, no half of a surrogate pair. */
+const isStorable = (text: string): boolean => !text.includes('\u0000') && text.isWellFormed()
+const text = () => z.string().refine(isStorable, 'has a NUL or half of a surrogate pair')
+
 /** Lower-case hexadecimal SHA-256. */
 export const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const uuid = z.uuid()
@@ -20,14 +24,14 @@ const byteCount = z.int().min(0)
 export const diagnostic = z.strictObject({
   severity: z.enum(severities),
   /** Path inside the project, or null when the toolchain names none. */
-  file: z.string().max(1024).nullable(),
+  file: text().max(1024).nullable(),
   /** 1-based, or null. */
   line: z.int().min(1).nullable(),
-  message: z.string().min(1).max(2000),
+  message: text().min(1).max(2000),
   /** The lines of the log around the finding; never more than a screenful. */
-  context: z.string().max(4000).nullable(),
+  context: text().max(4000).nullable(),
   /** What to do about it, where we know. */
-  hint: z.string().max(1000).nullable(),
+  hint: text().max(1000).nullable(),
 })
 export type Diagnostic = z.infer<typeof diagnostic>
 
@@ -58,8 +62,8 @@ export type LatexOptions = z.infer<typeof latexOptions>
 export const processorRegistration = z.strictObject({
   operation: z.enum(operations),
   /** For example `latex`. */
-  name: z.string().min(1).max(100),
-  version: z.string().min(1).max(100),
+  name: text().min(1).max(100),
+  version: text().min(1).max(100),
   /** SHA-256 over processor version and toolchain: two workers with equal contracts give equal results. */
   contract: sha256,
   /** Claims this session will ever hold at once for this processor. */
@@ -91,7 +95,7 @@ export const processorHealth = z.strictObject({
   operation: z.enum(operations),
   healthy: z.boolean(),
   /** One sentence for operators when unhealthy. */
-  reason: z.string().max(500).nullable(),
+  reason: text().max(500).nullable(),
 })
 export const sessionHeartbeatRequest = z.strictObject({ processors: z.array(processorHealth).max(32) })
 export type SessionHeartbeatRequest = z.infer<typeof sessionHeartbeatRequest>
@@ -176,7 +180,7 @@ export const completeResponse = z.strictObject({ state: z.literal('finalizing') 
 export const failRequest = z.strictObject({
   failure_class: z.enum(failureClasses),
   /** One sentence for people. */
-  message: z.string().min(1).max(2000),
+  message: text().min(1).max(2000),
   /** Set with `resource_limit`. */
   limit: z.strictObject({ name: z.enum(limitNames), value: z.number() }).nullable(),
   diagnostics: z.array(diagnostic).max(500),
@@ -189,7 +193,7 @@ export const failResponse = z.strictObject({
   state: z.enum(['queued', 'failed', 'cancelled']),
 })
 
-export const releaseRequest = z.strictObject({ reason: z.string().max(500) })
+export const releaseRequest = z.strictObject({ reason: text().max(500) })
 export const releaseResponse = z.strictObject({ state: z.enum(['queued', 'failed', 'cancelled']) })
 
 export const transferResponse = z.strictObject({ sha256, byte_length: byteCount })

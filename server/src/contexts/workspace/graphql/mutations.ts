@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { builder } from '../../../graphql/builder.ts'
-import { idempotencyKey, parseInput } from '../../../graphql/input.ts'
+import { idempotencyKey, oneLine, parseInput } from '../../../graphql/input.ts'
 import { IdempotencyConflictError, QuotaExceededError, ValidationError } from '../../../platform/errors.ts'
 import { ProjectRoleEnum } from '../../access/graphql/viewer.ts'
 import type { Project, ProjectFile } from '../index.ts'
@@ -33,7 +33,7 @@ const CreateProjectInput = builder.inputType('CreateProjectInput', {
   }),
 })
 const createProject = z.object({
-  name: z.string().trim().min(1, 'A project has a name.').max(200, 'A name has at most 200 characters.'),
+  name: oneLine('The name').trim().min(1, 'A project has a name.').max(200, 'A name has at most 200 characters.'),
   type: z.enum(['LATEX', 'TYPST']),
   settings: settings.nullish(),
   idempotencyKey,
