@@ -141,17 +141,19 @@ describe('the agent', () => {
 
   it('stops a processor whose job is cancelled, and takes the next', async () => {
     const reasons: unknown[] = []
+    const begun = Promise.withResolvers<void>()
     let first = true
     await start(async (task) => {
       if (!first) return completed(task)
       first = false
+      begun.resolve()
       return stopped(task).catch((reason) => {
         reasons.push(reason)
         throw reason
       })
     })
     const jobId = await submit()
-    await user.until(jobId, (job) => job.state === 'RUNNING')
+    await begun.promise
     await user.cancel(jobId)
     expect(await user.finished(jobId)).toMatchObject({ state: 'CANCELLED' })
     expect(reasons).toMatchObject([{ kind: 'cancelled' }])
@@ -160,11 +162,13 @@ describe('the agent', () => {
 
   it('stops a processor whose claim is lost, and reports nothing of it', async () => {
     const lost = Promise.withResolvers<unknown>()
+    const begun = Promise.withResolvers<void>()
     let runs = 0
     await start(
       async (task) => {
         runs += 1
         if (runs > 1) return completed(task)
+        begun.resolve()
         return stopped(task).catch((reason) => {
           lost.resolve(reason)
           throw reason
@@ -173,7 +177,7 @@ describe('the agent', () => {
       { slots: 2 },
     )
     const jobId = await submit()
-    await user.until(jobId, (job) => job.state === 'RUNNING')
+    await begun.promise
     await database.query(`UPDATE processing.attempt SET lease_expires_at = now() - interval '1 second'`)
     expect(await lost.promise).toMatchObject({ kind: 'claim_lost' })
     expect(await user.finished(jobId)).toMatchObject({ state: 'SUCCEEDED', attempt: 2 })
