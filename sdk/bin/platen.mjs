@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -12,8 +12,11 @@ if (major > 22 || (major === 22 && minor >= 18)) {
 } else {
   const pinned = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url))
   if (existsSync(pinned)) {
-    const { status } = spawnSync(pinned, [here, ...process.argv.slice(2)], { stdio: 'inherit' })
-    process.exitCode = status ?? 130
+    const child = spawn(pinned, [here, ...process.argv.slice(2)], { stdio: 'inherit' })
+    // A terminal sends Ctrl-C to both; what it means is the child's to say.
+    process.on('SIGINT', () => {})
+    process.on('SIGTERM', () => child.kill('SIGTERM'))
+    child.once('exit', (code) => process.exit(code ?? 130))
   } else {
     process.stderr.write(
       `platen needs Node 22.18 or newer; this is ${process.version}. Run "npm install" in its checkout, which brings one.\n`,

@@ -4,6 +4,8 @@ import { Platen } from './client.ts'
 import {
   IdempotencyConflictError,
   NotFoundError,
+  OperationUnavailableError,
+  ProjectTypeMismatchError,
   QuotaExceededError,
   ServerError,
   UnauthenticatedError,
@@ -55,6 +57,11 @@ describe('the client', () => {
       QuotaExceededError,
     ],
     [{ __typename: 'IdempotencyConflictError', message: 'x', code: 'IDEMPOTENCY_CONFLICT' }, IdempotencyConflictError],
+    [
+      { __typename: 'OperationUnavailableError', message: 'x', code: 'OPERATION_UNAVAILABLE' },
+      OperationUnavailableError,
+    ],
+    [{ __typename: 'ProjectTypeMismatchError', message: 'x', code: 'PROJECT_TYPE_MISMATCH' }, ProjectTypeMismatchError],
   ]
   it.each(refusals)('throws what a result says: %j', async (result, error) => {
     handler = answer({ data: { result } })
@@ -118,6 +125,18 @@ describe('the client', () => {
     it('gives each newer state once, in any cut of the stream, and ends with the job', async () => {
       handler = (_request, response) => stream(response, [job('1'), job('2'), job('2'), job('5', 'SUCCEEDED')], true)
       expect(await states()).toEqual(['1', '2', '5'])
+    })
+
+    it('does not storm a server whose streams end too early', async () => {
+      let streams = 0
+      handler = (request, response) => {
+        if (!request.body.query.startsWith('subscription'))
+          return answer({ data: { job: job('9', 'FAILED') } })(request, response)
+        streams += 1
+        stream(response, [job('2')], true)
+      }
+      expect(await states()).toEqual(['2', '9'])
+      expect(streams).toBe(1)
     })
 
     it('goes on after a lost connection, also where streams are always cut', async () => {

@@ -59,6 +59,16 @@ export class IdempotencyConflictError extends RefusedError {
   override name = 'IdempotencyConflictError' as const
 }
 
+/** The deployment does not offer the operation. */
+export class OperationUnavailableError extends RefusedError {
+  override name = 'OperationUnavailableError' as const
+}
+
+/** The operation does not work on projects of this type. */
+export class ProjectTypeMismatchError extends RefusedError {
+  override name = 'ProjectTypeMismatchError' as const
+}
+
 interface ErrorMember {
   readonly __typename: string
   readonly message?: string
@@ -77,5 +87,7 @@ export function refusalOf({
   if (__typename === 'ValidationError') return new ValidationError(message, more.issues ?? [])
   if (__typename === 'QuotaExceededError') return new QuotaExceededError(message, more.retryAfterSeconds ?? 5)
   if (__typename === 'IdempotencyConflictError') return new IdempotencyConflictError(code, message)
+  if (__typename === 'OperationUnavailableError') return new OperationUnavailableError(code, message)
+  if (__typename === 'ProjectTypeMismatchError') return new ProjectTypeMismatchError(code, message)
   return new RefusedError(code, message)
 }

@@ -2,7 +2,9 @@ export { type BuildOptions, type CallOptions, type JobList, Platen } from './cli
 export {
   IdempotencyConflictError,
   NotFoundError,
+  OperationUnavailableError,
   PlatenError,
+  ProjectTypeMismatchError,
   QuotaExceededError,
   RefusedError,
   ServerError,

@@ -44,6 +44,7 @@ export class JobHandle {
           yield job
           if (isFinished(job.state)) return
         }
+        throw new ServerError('PROTOCOL', 'The stream ended before the job did.')
       } catch (error) {
         if (!(error instanceof ServerError)) throw error
         failures += 1

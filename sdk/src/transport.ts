@@ -43,14 +43,19 @@ export class Transport {
 
   /** The one field of a document. Repeats after a lost connection only what may be repeated. */
   async ask<T>(document: string, variables: Record<string, unknown>, options: RequestOptions): Promise<T> {
+    const once = async () => fieldOf<T>(await this.#once(document, variables, options.signal))
+    return options.repeatable ? this.#repeated(once, options.signal) : once()
+  }
+
+  /** Tries again after a lost connection, a few times, with growing pauses. */
+  async #repeated<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     for (let tried = 1; ; tried += 1) {
       try {
-        return fieldOf<T>(await this.#once(document, variables, options.signal))
+        return await send()
       } catch (error) {
-        options.signal?.throwIfAborted()
-        const again = error instanceof ServerError && options.repeatable && tried < tries
-        if (!again) throw error
-        await pause(firstPauseMilliseconds * 2 ** (tried - 1) * (0.5 + Math.random()), options.signal)
+        signal?.throwIfAborted()
+        if (!(error instanceof ServerError) || tried >= tries) throw error
+        await pause(firstPauseMilliseconds * 2 ** (tried - 1) * (0.5 + Math.random()), signal)
       }
     }
   }
@@ -100,14 +105,11 @@ export class Transport {
     }
   }
 
-  /** Sends bytes to a path that the server gave. */
+  /** Sends bytes to a path that the server gave; the same bytes may arrive twice. */
   async put(path: string, body: Blob | Uint8Array<ArrayBuffer>, signal?: AbortSignal): Promise<void> {
-    const response = await this.#send(this.address(path), {
-      method: 'PUT',
-      body,
-      headers: { 'content-type': 'application/octet-stream' },
-      signal: signal ?? null,
-    })
+    const headers = { 'content-type': 'application/octet-stream' }
+    const send = () => this.#send(this.address(path), { method: 'PUT', body, headers, signal: signal ?? null })
+    const response = await this.#repeated(send, signal)
     if (!response.ok)
       throw new ServerError('UPLOAD_REFUSED', `The server refused the bytes: ${await messageOf(response)}`)
   }

@@ -27,6 +27,7 @@ export const styles = css`
   }
   .launcher:hover { background: var(--_raised); }
   .launcher svg { width: 16px; height: 16px; }
+  .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .badge {
     min-width: 20px; padding: 0 6px; border-radius: 10px; background: var(--_accent); color: var(--_surface);
     font-size: 12px; line-height: 20px; font-weight: 650; text-align: center; font-variant-numeric: tabular-nums;

@@ -23,7 +23,7 @@ export function view(state: State, now: number, actions: Actions): TemplateResul
     <dialog part="drawer" aria-label="Tasks" @close=${() => actions.toggle(false)} @click=${(event: Event) => closeOnBackdrop(event, actions)}>
       ${state.open ? drawer(state, now, actions) : nothing}
     </dialog>
-    <span role="status" hidden>${active.length > 0 ? label : ''}</span>
+    <span role="status" class="unseen">${active.length > 0 ? label : ''}</span>
   `
 }
 

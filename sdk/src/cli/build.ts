@@ -31,8 +31,7 @@ export async function build({ platen, url }: Connection, directory: string, flag
     throw new UsageError(`--engine is "${flags.engine}"; expected one of ${engines.join(', ')}.`)
   }
   const root = await projectRoot(directory)
-  const output = resolve(flags.output ?? `${nameOf(root, flags.entry)}.pdf`)
-  await requireDirectory(dirname(output))
+  const output = await outputPath(flags.output ?? `${nameOf(root, flags.entry)}.pdf`)
   const walk = await walkProject(root, [output, logPath(output)])
   if (walk.files.length === 0) throw new UsageError(`${directory} has no files to build.`)
   const progress = new Progress(process.stderr, { quiet: flags.json === true })
@@ -58,9 +57,13 @@ async function projectRoot(directory: string): Promise<string> {
   return realpath(directory)
 }
 
-async function requireDirectory(directory: string): Promise<void> {
+/** Without links, so that a result inside the folder is known for what it is at the next build. */
+async function outputPath(given: string): Promise<string> {
+  const output = resolve(given)
+  const directory = dirname(output)
   const facts = await stat(directory).catch(() => null)
   if (!facts?.isDirectory()) throw new UsageError(`The folder ${directory}, where the PDF would go, does not exist.`)
+  return join(await realpath(directory), basename(output))
 }
 
 const nameOf = (root: string, entry: string | undefined): string =>
@@ -107,7 +110,7 @@ async function follow(job: JobHandle, progress: Progress): Promise<Job> {
     if (asked) process.exit(130)
     asked = true
     progress.show('stopping the job; Ctrl-C again to leave it')
-    job.cancel().catch(() => {})
+    job.cancel().catch((error: Error) => progress.show(`the job could not be asked to stop: ${error.message}`))
   }
   process.on('SIGINT', onInterrupt)
   try {

@@ -43,8 +43,10 @@ export async function walkProject(root: string, excluded: readonly string[] = []
       }
       if (skippedFiles.has(entry.name)) continue
       const target = entry.isSymbolicLink() ? await linkTarget(source, directory) : source
-      if (target === null) {
-        remarks.push(`${path} links to something outside of the folder and was left out.`)
+      if (target === null || target === 'outside') {
+        remarks.push(
+          `${path} links to something ${target === null ? 'that is not there' : 'outside of the folder'} and was left out.`,
+        )
         continue
       }
       const facts = await stat(target).catch(() => null)
@@ -65,9 +67,10 @@ function withoutByProducts(files: readonly LocalFile[]): LocalFile[] {
   })
 }
 
-async function linkTarget(source: string, directory: string): Promise<string | null> {
+/** @returns where a link leads inside the folder, `outside`, or null if it leads nowhere */
+async function linkTarget(source: string, directory: string): Promise<string | 'outside' | null> {
   const target = await realpath(source).catch(() => null)
-  return target?.startsWith(directory + sep) ? target : null
+  return target === null || target.startsWith(directory + sep) ? target : 'outside'
 }
 
 /** Lines of `.platenignore`: a path, or a name anywhere; `*` stands for any characters but `/`. */
