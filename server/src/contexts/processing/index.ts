@@ -64,6 +64,7 @@ export function createProcessing(parts: ProcessingParts): Processing {
   const periodic = new Periodic(log, metrics, [
     ['leases', limits.reaperSeconds, () => reapers.reapExpiredLeases()],
     ['waits', limits.reaperSeconds, () => reapers.reapWaits()],
+    ['backoffs', limits.reaperSeconds, () => reapers.promoteRested()],
     ['preparations', limits.reaperSeconds, async () => (await reapers.takeSilentPreparations()).map(prepare).length],
     ['finalizations', limits.reaperSeconds, async () => (await reapers.listUnfinalized()).map(recover).length],
     ['sessions', limits.sweepSeconds, () => sessions.sweep()],

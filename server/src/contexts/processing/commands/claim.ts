@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AcquireRequest, AcquireResponse, Claim } from '@platen/worker/protocol'
 import { protocolBase } from '@platen/worker/protocol'
 import { Bell } from '../../../platform/bell.ts'
@@ -6,6 +7,7 @@ import { newId } from '../../../platform/ids.ts'
 import { claimable } from '../domain/scheduling.ts'
 import * as attempts from '../store/attempts.ts'
 import * as jobs from '../store/jobs.ts'
+import * as queue from '../store/queue.ts'
 import * as sessions from '../store/sessions.ts'
 import { type ProcessingParts, sessionTopic, workTopic } from './context.ts'
 import { announceJob } from './end-job.ts'
@@ -50,8 +52,7 @@ export async function acquire(
       if ((await sessions.findOpen(parts.database.pool, session.id))?.draining !== false) return { claims: [] }
       const left = deadline - performance.now()
       if (left <= 0 || signal.aborted) return { claims: [] }
-      const backoff = await jobs.secondsToNextClaimable(parts.database.pool, request.processor)
-      const look = Math.min(left, lookAgainMilliseconds, backoff === null ? left : Math.max(10, backoff * 1000))
+      const look = Math.min(left, lookAgainMilliseconds)
       await bell.wait(look)
       if (signal.aborted) return { claims: [] }
     }
@@ -61,25 +62,44 @@ export async function acquire(
   }
 }
 
+/** Another claimer or a canceller had what we passed over; by then it has let go. */
+const busyPauseMilliseconds = 5
+const busyTries = 3
+
 async function claimAll(
   parts: ProcessingParts,
   transaction: Transaction,
   session: sessions.Session,
   request: AcquireRequest,
 ) {
+  const { activePerProject, activePerRequester } = parts.deployment.limits
   const processor = await sessions.lockProcessor(transaction, session.id, request.processor)
   if (!processor) return null
   const open = await attempts.countOpen(transaction, session.id, request.processor)
   const free = claimable(request.permits, processor.slots, open)
-  if (free === 0) return null
-  await jobs.lockClaims(transaction)
   const claims: StoredClaim[] = []
   const started: jobs.Job[] = []
-  while (claims.length < free) {
-    const job = await jobs.findClaimable(transaction, request.processor, parts.deployment.limits)
-    if (!job) break
-    const running = await jobs.move(transaction, job, 'claimed', { phase: 'processing', newAttempt: true })
-    claims.push(await start(parts, transaction, session, running, processor.contract))
+  for (let tries = busyTries; claims.length < free && tries > 0; ) {
+    const claimId = newId()
+    const { jobId, busy } = await queue.takeNext(transaction, {
+      operation: request.processor,
+      sessionId: session.id,
+      claimId,
+      ceiling: processor.slots,
+      activePerRequester,
+      activePerProject,
+    })
+    if (jobId === null) {
+      if (!busy) break
+      tries -= 1
+      await sleep(busyPauseMilliseconds * (0.5 + parts.random()))
+      continue
+    }
+    const running = await jobs.move(transaction, { id: jobId, state: 'queued' }, 'claimed', {
+      phase: 'processing',
+      newAttempt: true,
+    })
+    claims.push(await start(parts, transaction, session, running, claimId, processor.contract))
     started.push(running)
   }
   if (claims.length === 0) return null
@@ -96,6 +116,7 @@ async function start(
   transaction: Transaction,
   session: sessions.Session,
   job: jobs.Job,
+  claimId: string,
   contract: string,
 ): Promise<StoredClaim> {
   const { id, operation, requesterId, projectId, inputSha256, inputByteLength, inputDigest } = job
@@ -104,7 +125,6 @@ async function start(
     throw new Error(`job ${id} was claimable without an input or an allowed operation`)
   }
   const { leaseSeconds } = deployment.limits
-  const claimId = newId()
   const number = job.attemptCount
   await attempts.insert(transaction, {
     claimId,

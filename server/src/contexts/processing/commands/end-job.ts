@@ -1,6 +1,7 @@
 import type { Transaction } from '../../../platform/database.ts'
 import { isTerminal, type JobEvent } from '../domain/lifecycle.ts'
 import * as jobs from '../store/jobs.ts'
+import * as queue from '../store/queue.ts'
 import { jobTopic, type ProcessingParts, workTopic } from './context.ts'
 
 /** Ends a job and lets go of what was kept only for its attempts. The caller holds the row. */
@@ -11,6 +12,7 @@ export async function endJob(
   event: JobEvent,
   changes: jobs.Changes = {},
 ): Promise<jobs.Job> {
+  if (job.state === 'queued') await queue.leave(transaction, job.id)
   const ended = await jobs.move(transaction, job, event, changes)
   await blobs.release(transaction, `job-input:${job.id}`)
   await workspace.snapshots.release(transaction, job.id)

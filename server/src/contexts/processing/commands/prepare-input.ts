@@ -6,6 +6,7 @@ import { BlobTooLargeError, type StoredBlob } from '../../../platform/blobs/blob
 import type { SnapshotDescriptor, Workspace } from '../../workspace/index.ts'
 import { manifestOf } from '../domain/bundle.ts'
 import * as jobs from '../store/jobs.ts'
+import * as queue from '../store/queue.ts'
 import type { ProcessingParts } from './context.ts'
 import { announceJob, endJob } from './end-job.ts'
 
@@ -34,11 +35,13 @@ export async function prepareInput(parts: ProcessingParts, jobId: string): Promi
     if (job?.state !== 'preparing') return null
     await blobs.hold(transaction, `job-input:${jobId}`, [stored.sha256])
     await workspace.snapshots.release(transaction, jobId)
-    return jobs.move(transaction, job, 'captured', {
+    const queued = await jobs.move(transaction, job, 'captured', {
       phase: 'waiting_for_worker',
       input: { ...stored, digest: inputDigest(manifest) },
       queueSeconds: deployment.limits.queueWaitSeconds,
     })
+    await queue.enter(transaction, jobId)
+    return queued
   })
   if (queued) announceJob(parts, queued)
 }

@@ -2,6 +2,7 @@ import type { Failure } from '../domain/failure.ts'
 import * as attempts from '../store/attempts.ts'
 import * as commandKeys from '../store/command-keys.ts'
 import * as jobs from '../store/jobs.ts'
+import * as queue from '../store/queue.ts'
 import * as workerRequests from '../store/worker-requests.ts'
 import type { ProcessingParts } from './context.ts'
 import { announceJob, endJob } from './end-job.ts'
@@ -55,6 +56,22 @@ export class Reapers {
       if (expired) announceJob(this.#parts, expired)
     }
     return waiting.length + abandoned.length
+  }
+
+  /** Jobs whose back-off is over stand in line again. */
+  async promoteRested(): Promise<number> {
+    const { database } = this.#parts
+    const rested = await jobs.listRested(database.pool)
+    for (const id of rested) {
+      const promoted = await database.pool.transaction(async (transaction) => {
+        const job = await jobs.lock(transaction, id)
+        if (!job || !(await jobs.endBackoff(transaction, id))) return null
+        await queue.enter(transaction, id)
+        return job
+      })
+      if (promoted) announceJob(this.#parts, promoted)
+    }
+    return rested.length
   }
 
   /** Preparations whose replica fell silent. @returns the jobs to prepare again */

@@ -16,6 +16,7 @@ import { claimCancelled, claimLost, WorkerRefusal } from '../errors.ts'
 import * as artifacts from '../store/artifacts.ts'
 import * as attempts from '../store/attempts.ts'
 import * as jobs from '../store/jobs.ts'
+import * as queue from '../store/queue.ts'
 import type { Session } from '../store/sessions.ts'
 import * as staging from '../store/staging.ts'
 import type { ProcessingParts } from './context.ts'
@@ -220,6 +221,7 @@ export class Attempts {
         delaySeconds: decision.delaySeconds,
         ...(more.free ? { extraAttempt: true } : {}),
       })
+      if (decision.delaySeconds === 0) await queue.enter(transaction, job.id)
     } else if (decision.event === 'cancelled') {
       after = await endJob(this.#parts, transaction, job, 'cancelled')
     } else {

@@ -89,6 +89,7 @@ export const end = (
   failure: Failure | null = null,
 ): Promise<unknown> =>
   transaction.query(sql.unsafe`
+    WITH freed AS (DELETE FROM processing.claim_slot WHERE claim_id = ${claimId})
     UPDATE processing.attempt
     SET ended_at = now(), outcome = ${outcome}, failure = ${failure === null ? null : sql.jsonb(failure as never)}
     WHERE claim_id = ${claimId} AND ended_at IS NULL`)

@@ -106,7 +106,7 @@ export interface Changes {
   readonly phase?: Phase
   readonly input?: { readonly sha256: string; readonly byteLength: number; readonly digest: string }
   readonly queueSeconds?: number
-  /** Seconds until the job may be claimed again. */
+  /** Seconds until the job may be claimed again; with 0 it stands in line at once. */
   readonly delaySeconds?: number
   readonly newAttempt?: true
   /** The attempt that ended does not count against the limit. */
@@ -153,7 +153,9 @@ export async function move(
       : [sql.fragment`queued_at = now(), queue_expires_at = now() + make_interval(secs => ${changes.queueSeconds})`]),
     ...(changes.delaySeconds === undefined
       ? []
-      : [sql.fragment`claimable_at = now() + make_interval(secs => ${changes.delaySeconds})`]),
+      : [
+          sql.fragment`claimable_at = ${changes.delaySeconds > 0 ? sql.fragment`now() + make_interval(secs => ${changes.delaySeconds})` : sql.fragment`NULL`}`,
+        ]),
     ...(changes.newAttempt
       ? [sql.fragment`attempt_count = attempt_count + 1, started_at = coalesce(started_at, now()), claimable_at = NULL`]
       : []),
@@ -184,45 +186,13 @@ export const requestCancel = (transaction: Transaction, id: string): Promise<Job
 export const lockAdmission = (transaction: Transaction): Promise<unknown> =>
   transaction.query(sql.unsafe`SELECT pg_advisory_xact_lock(hashtext('processing.admission'))`)
 
+/** Jobs that wait, in line, in preparation or backing off; the line is counted by requester, not by job. */
 export const countWaiting = (reader: Reader): Promise<number> =>
   reader.oneFirst(sql.type(z.object({ count: z.int() }))`
-    SELECT count(*) AS count FROM processing.job WHERE state IN ('preparing', 'queued')`)
-
-/** Serializes claims, so that active limits are exact. */
-export const lockClaims = (transaction: Transaction): Promise<unknown> =>
-  transaction.query(sql.unsafe`SELECT pg_advisory_xact_lock(hashtext('processing.claims'))`)
-
-/** The first job in line whose requester and project have room; its row is held. */
-export const findClaimable = (
-  transaction: Transaction,
-  operation: Operation,
-  limits: { activePerRequester: number; activePerProject: number },
-): Promise<Job | null> =>
-  transaction.maybeOne(sql.type(jobRow)`
-    SELECT ${columns}
-    FROM processing.job
-    WHERE operation = ${operation}
-      AND state = 'queued'
-      AND (claimable_at IS NULL OR claimable_at <= now())
-      AND queue_expires_at > now()
-      AND (
-        SELECT count(*) FROM processing.attempt
-        WHERE attempt.requester_id = job.requester_id AND attempt.ended_at IS NULL
-      ) < ${limits.activePerRequester}
-      AND (
-        SELECT count(*) FROM processing.attempt
-        WHERE attempt.project_id = job.project_id AND attempt.ended_at IS NULL
-      ) < ${limits.activePerProject}
-    ORDER BY seq
-    LIMIT 1
-    FOR NO KEY UPDATE SKIP LOCKED`)
-
-/** Seconds until a job that backs off becomes claimable, or null if none does. */
-export const secondsToNextClaimable = (reader: Reader, operation: Operation): Promise<number | null> =>
-  reader.oneFirst(sql.type(z.object({ seconds: z.number().nullable() }))`
-    SELECT extract(epoch FROM min(claimable_at) - now())::float8 AS seconds
-    FROM processing.job
-    WHERE operation = ${operation} AND state = 'queued' AND claimable_at > now()`)
+    SELECT
+      (SELECT coalesce(sum(depth), 0)::bigint FROM processing.turn)
+      + (SELECT count(*) FROM processing.job WHERE state = 'preparing')
+      + (SELECT count(*) FROM processing.job WHERE claimable_at IS NOT NULL AND state = 'queued') AS count`)
 
 export interface WaitingFacts {
   readonly id: string
@@ -283,6 +253,21 @@ export const listAbandonedPreparations = (reader: Reader): Promise<readonly stri
 export const listWaitExpired = (reader: Reader): Promise<readonly string[]> =>
   reader.anyFirst(sql.type(idRow)`
     SELECT id FROM processing.job WHERE state = 'queued' AND queue_expires_at < now() LIMIT 100`)
+
+/** Jobs whose back-off is over. */
+export const listRested = (reader: Reader): Promise<readonly string[]> =>
+  reader.anyFirst(sql.type(idRow)`
+    SELECT id FROM processing.job
+    WHERE claimable_at IS NOT NULL AND claimable_at <= now() AND state = 'queued'
+    LIMIT 500`)
+
+/** Ends the back-off of a job that is still waiting and whose time has come. The caller holds the row. */
+export const endBackoff = async (transaction: Transaction, id: string): Promise<boolean> => {
+  const { rowCount } = await transaction.query(sql.unsafe`
+    UPDATE processing.job SET claimable_at = NULL
+    WHERE id = ${id} AND state = 'queued' AND claimable_at IS NOT NULL AND claimable_at <= now()`)
+  return rowCount === 1
+}
 
 export const listUnfinalized = (reader: Reader): Promise<readonly string[]> =>
   reader.anyFirst(sql.type(idRow)`
