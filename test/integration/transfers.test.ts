@@ -157,7 +157,7 @@ describe('moving bytes', () => {
 
   describe('clean-up', () => {
     it('drops blobs that nobody holds after their grace, and none that somebody holds', async () => {
-      await using quick = await startTestApp({ limits: { blob_grace_seconds: 0.01, sweep_seconds: 0.05 } })
+      await using quick = await startTestApp({ limits: { blob_grace_seconds: 2, sweep_seconds: 0.05 } })
       const owner = await quick.newUser()
       const rows = new pg.Pool({ connectionString: quick.database.url, max: 1 })
       const projectId = await owner.newProject(article)
@@ -167,7 +167,7 @@ describe('moving bytes', () => {
       await rows.query('UPDATE workspace.upload SET expires_at = now()')
       await owner.mutate('deleteFile', 'DeleteFileInput', { projectId, path: 'dropped.bin' }, '__typename')
       const stored = async () => (await rows.query('SELECT sha256 FROM blob.blob')).rows.map((row) => row.sha256)
-      await expect.poll(stored).toEqual([sha256(kept)])
+      await expect.poll(stored, { timeout: 15_000 }).toEqual([sha256(kept)])
       await expect
         .poll(
           async () =>

@@ -46,6 +46,7 @@ describe('project paths', () => {
 
   it('gives names that differ only in case one key', () => {
     expect(pathKey('Straße.TEX')).toBe(pathKey('STRASSE.tex'))
+    expect(pathKey('STRAẞE.tex')).toBe(pathKey('straße.tex'))
     expect(pathKey('a.tex')).not.toBe(pathKey('b.tex'))
   })
 

@@ -2,10 +2,11 @@ import { projectPathProblem } from '@platen/worker/protocol'
 import type { ValidationIssue } from '../../../platform/errors.ts'
 
 /**
- * Paths with equal keys are one name: disks of Macs and Windows could not keep them apart. Upper case first, since
- * several letters only meet there (`ß` and `SS`, `ſ` and `s`).
+ * Paths with equal keys are one name: disks of Macs and Windows could not keep them apart. Lower, upper and lower case
+ * again, since some letters only meet on the way (`ß`, `ẞ` and `SS`, `ſ` and `s`).
  */
-export const pathKey = (path: string): string => path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC')
+export const pathKey = (path: string): string =>
+  path.normalize('NFC').toLowerCase().toUpperCase().toLowerCase().normalize('NFC')
 
 /** The directories above a path, topmost first. */
 export function ancestors(path: string): string[] {
