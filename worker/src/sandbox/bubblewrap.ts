@@ -6,7 +6,7 @@ import type { Executor, ExecutorOptions, Exit, Program, Workspace } from './exec
 import { openResult } from './open-result.ts'
 import { Slots } from './slots.ts'
 import { supervise } from './supervise.ts'
-import { makeWorkspaceDirectory } from './workspace-directory.ts'
+import { takeWorkspace } from './workspace-directory.ts'
 
 const bwrap = '/usr/bin/bwrap'
 /** First of a range of user ids that Debian gives to nobody. Each slot has its own, so that slots cannot meet on the host. */
@@ -44,13 +44,9 @@ export class BubblewrapExecutor implements Executor {
   }
 
   async open({ limits, signal }: { limits: Limits; signal: AbortSignal }): Promise<Workspace> {
-    const slot = this.#slots.take()
     // Started as root, bubblewrap would leave root's rights on the host's files to the program.
-    const uid = process.getuid?.() === 0 ? firstSlotUid + slot : null
-    const directory = await makeWorkspaceDirectory(this.#options.temporaryDirectory, uid).catch((error: unknown) => {
-      this.#slots.give(slot)
-      throw error
-    })
+    const uidOf = (slot: number) => (process.getuid?.() === 0 ? firstSlotUid + slot : null)
+    const { directory, uid, release } = await takeWorkspace(this.#slots, this.#options.temporaryDirectory, uidOf)
     let handedOver = false
     return {
       hostProject: directory.project,
@@ -63,10 +59,7 @@ export class BubblewrapExecutor implements Executor {
         return run(program, { project: directory.project, state: directory.state, uid, limits, signal })
       },
       openResult: (path, maxBytes) => openResult(directory.project, path, maxBytes),
-      [Symbol.asyncDispose]: async () => {
-        await directory.remove()
-        this.#slots.give(slot)
-      },
+      [Symbol.asyncDispose]: release,
     }
   }
 }

@@ -5,7 +5,7 @@ import type { Executor, ExecutorOptions, Workspace } from './executor.ts'
 import { openResult } from './open-result.ts'
 import { Slots } from './slots.ts'
 import { supervise } from './supervise.ts'
-import { makeWorkspaceDirectory } from './workspace-directory.ts'
+import { takeWorkspace } from './workspace-directory.ts'
 
 /**
  * Runs programs as plain children with the rights of the worker: bounds, but no boundary. For development on documents
@@ -22,14 +22,12 @@ export class SubprocessExecutor implements Executor {
   }
 
   async open({ limits, signal }: { limits: Limits; signal: AbortSignal }): Promise<Workspace> {
-    const slot = this.#slots.take()
-    const { project, state, handOver, remove } = await makeWorkspaceDirectory(
+    const { directory: workspace, release } = await takeWorkspace(
+      this.#slots,
       this.#options.temporaryDirectory,
-      null,
-    ).catch((error: unknown) => {
-      this.#slots.give(slot)
-      throw error
-    })
+      () => null,
+    )
+    const { project, state, handOver } = workspace
     return {
       hostProject: project,
       hostState: state,
@@ -53,10 +51,7 @@ export class SubprocessExecutor implements Executor {
         return supervise({ child, directories: [project, state], limits, signal, kill })
       },
       openResult: (path, maxBytes) => openResult(project, path, maxBytes),
-      [Symbol.asyncDispose]: async () => {
-        await remove()
-        this.#slots.give(slot)
-      },
+      [Symbol.asyncDispose]: release,
     }
   }
 }

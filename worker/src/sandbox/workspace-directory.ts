@@ -1,8 +1,34 @@
 import { chmod, lchown, mkdir, mkdtemp, opendir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Slots } from './slots.ts'
+
+/**
+ * Takes a slot and makes its directory; what fails gives the slot back.
+ *
+ * @param uidOf the user that programs of a slot run as, or null for our own
+ */
+export async function takeWorkspace(
+  slots: Slots,
+  parent: string,
+  uidOf: (slot: number) => number | null,
+): Promise<{ readonly directory: WorkspaceDirectory; readonly uid: number | null; release(): Promise<void> }> {
+  const slot = slots.take()
+  const uid = uidOf(slot)
+  try {
+    const directory = await makeWorkspaceDirectory(parent, uid)
+    const release = async () => {
+      await directory.remove()
+      slots.give(slot)
+    }
+    return { directory, uid, release }
+  } catch (error) {
+    slots.give(slot)
+    throw error
+  }
+}
 
 /** Host side of one workspace. */
-export interface WorkspaceDirectory {
+interface WorkspaceDirectory {
   readonly root: string
   readonly project: string
   readonly state: string
@@ -12,7 +38,7 @@ export interface WorkspaceDirectory {
 }
 
 /** @param uid of the user that programs run as, or null for our own */
-export async function makeWorkspaceDirectory(parent: string, uid: number | null): Promise<WorkspaceDirectory> {
+async function makeWorkspaceDirectory(parent: string, uid: number | null): Promise<WorkspaceDirectory> {
   const root = await mkdtemp(join(parent, `platen-${process.pid}-`))
   const project = join(root, 'project')
   const state = join(root, 'state')

@@ -90,10 +90,6 @@ export class Access {
     return grants.findRoles(this.#database.pool, projectIds, principalId)
   }
 
-  rolesIn(reader: Reader, principalId: string, projectIds: readonly string[]) {
-    return grants.findRoles(reader, projectIds, principalId)
-  }
-
   projectsOf(reader: Reader, principalId: string): Promise<readonly string[]> {
     return grants.listProjectIds(reader, principalId)
   }

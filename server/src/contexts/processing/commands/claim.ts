@@ -4,7 +4,6 @@ import { protocolBase } from '@platen/worker/protocol'
 import { Bell } from '../../../platform/bell.ts'
 import type { Transaction } from '../../../platform/database.ts'
 import { newId } from '../../../platform/ids.ts'
-import { claimable } from '../domain/scheduling.ts'
 import * as attempts from '../store/attempts.ts'
 import * as jobs from '../store/jobs.ts'
 import * as queue from '../store/queue.ts'
@@ -75,11 +74,11 @@ async function claimAll(
   const { activePerProject, activePerRequester } = parts.deployment.limits
   const processor = await sessions.lockProcessor(transaction, session.id, request.processor)
   if (!processor) return null
-  const open = await attempts.countOpen(transaction, session.id, request.processor)
-  const free = claimable(request.permits, processor.slots, open)
+  // What the session already runs holds slots of its own: beyond them there is nothing to take.
+  const most = Math.min(request.permits, processor.slots)
   const claims: StoredClaim[] = []
   const started: jobs.Job[] = []
-  for (let tries = busyTries; claims.length < free && tries > 0; ) {
+  for (let tries = busyTries; claims.length < most && tries > 0; ) {
     const claimId = newId()
     const { jobId, busy } = await queue.takeNext(transaction, {
       operation: request.processor,

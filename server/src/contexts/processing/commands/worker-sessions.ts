@@ -60,7 +60,6 @@ export class WorkerSessions {
         workerName: worker.name,
         instanceId,
         executor,
-        tokenSha256: sha256Hex(this.#token(id)),
       })
       for (const processor of request.processors) await sessions.insertProcessor(transaction, id, processor)
       return { response: { session_id: id }, after: () => signals.announce(capabilitiesTopic) }

@@ -1,6 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { claimable, type Waiting, waitingReason } from './scheduling.ts'
+import { type Waiting, waitingReason } from './scheduling.ts'
 
 const limits = { activePerRequester: 4, activePerProject: 2 }
 const free: Waiting = { served: true, free: false, backingOff: false, requesterActive: 0, projectActive: 0 }
@@ -19,19 +18,4 @@ describe('why a job waits', () => {
     it(`says ${reason} for ${JSON.stringify(waiting)}`, () =>
       expect(waitingReason({ ...free, ...waiting }, limits)).toBe(reason))
   }
-})
-
-describe('how many claims a session may take', () => {
-  it('never passes its ceiling together with what it runs', () => {
-    const count = fc.integer({ min: 0, max: 300 })
-    fc.assert(
-      fc.property(count, count, count, (offer, ceiling, open) => {
-        const claims = claimable(offer, ceiling, open)
-        expect(claims).toBeGreaterThanOrEqual(0)
-        expect(claims).toBeLessThanOrEqual(offer)
-        if (open <= ceiling) expect(open + claims).toBeLessThanOrEqual(ceiling)
-        else expect(claims).toBe(0)
-      }),
-    )
-  })
 })

@@ -27,7 +27,3 @@ export function waitingReason(waiting: Waiting, limits: ActiveLimits): WaitingRe
   if (waiting.projectActive >= limits.activePerProject) return 'project_limit'
   return waiting.free ? null : 'capacity'
 }
-
-/** How many claims a session may take now: registered ceiling, offer, and ceiling less what it already runs. */
-export const claimable = (offer: number, ceiling: number, open: number): number =>
-  Math.max(0, Math.min(offer, ceiling, ceiling - open))

@@ -94,11 +94,6 @@ export const end = (
     SET ended_at = now(), outcome = ${outcome}, failure = ${failure === null ? null : sql.jsonb(failure as never)}
     WHERE claim_id = ${claimId} AND ended_at IS NULL`)
 
-export const countOpen = (transaction: Transaction, sessionId: string, operation: Operation): Promise<number> =>
-  transaction.oneFirst(sql.type(z.object({ count: z.int() }))`
-    SELECT count(*) AS count FROM processing.attempt
-    WHERE session_id = ${sessionId} AND operation = ${operation} AND ended_at IS NULL`)
-
 export const listCancelled = (reader: Reader, sessionId: string): Promise<readonly string[]> =>
   reader.anyFirst(sql.type(z.object({ claimId: z.uuid() }))`
     SELECT attempt.claim_id AS "claimId"

@@ -23,11 +23,11 @@ export const endOfInstance = (
 
 export const insert = (
   transaction: Transaction,
-  session: { id: string; workerName: string; instanceId: string; tokenSha256: string; executor: string },
+  session: { id: string; workerName: string; instanceId: string; executor: string },
 ): Promise<unknown> =>
   transaction.query(sql.unsafe`
-    INSERT INTO processing.session (id, worker_name, instance_id, token_sha256, executor)
-    VALUES (${session.id}, ${session.workerName}, ${session.instanceId}, ${session.tokenSha256}, ${session.executor})`)
+    INSERT INTO processing.session (id, worker_name, instance_id, executor)
+    VALUES (${session.id}, ${session.workerName}, ${session.instanceId}, ${session.executor})`)
 
 export const insertProcessor = (
   transaction: Transaction,

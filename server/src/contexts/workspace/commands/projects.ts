@@ -85,7 +85,7 @@ export class Projects {
   /** Those of `ids` that the viewer may see. */
   async visible(viewerId: string, ids: readonly string[]): Promise<readonly projects.Project[]> {
     const { access, database } = this.#parts
-    const roles = await access.rolesIn(database.pool, viewerId, ids)
+    const roles = await access.roles(viewerId, ids)
     return projects.findMany(
       database.pool,
       roles.map((role) => role.projectId),
