@@ -22,7 +22,8 @@ import { mountGraphql } from './http/graphql.ts'
 import { mountHealth } from './http/health.ts'
 import { mountPages } from './http/pages.ts'
 import { PostgresBlobStore } from './platform/blobs/postgres-blob-store.ts'
-import { openDatabase } from './platform/database.ts'
+import { type DatabaseOptions, openDatabase } from './platform/database.ts'
+import type { Failpoints } from './platform/failpoints.ts'
 import { migrate } from './platform/migrate.ts'
 import { PostgresSignals } from './platform/signals.ts'
 import { deriveKey, Tickets } from './platform/tickets.ts'
@@ -38,6 +39,10 @@ export interface AppOptions {
   readonly log: Logger
   /** Uniform in [0, 1). @default Math.random */
   readonly random?: () => number
+  /** @default none */
+  readonly failpoints?: Failpoints
+  /** See every statement; for tests that decide in which order two transactions take their steps. */
+  readonly interceptors?: DatabaseOptions['interceptors']
 }
 
 export interface App {
@@ -72,6 +77,8 @@ export async function startApp(options: AppOptions): Promise<App> {
     poolSize: limits.databasePoolSize,
     statementTimeoutMs: limits.statementSeconds * 1000,
     logger: log,
+    ...(options.failpoints ? { failpoints: options.failpoints } : {}),
+    ...(options.interceptors ? { interceptors: options.interceptors } : {}),
   })
   cleanup.defer(() => database.close())
   const signals = new PostgresSignals(databaseUrl, log)

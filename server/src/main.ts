@@ -3,7 +3,15 @@ import { pino } from 'pino'
 import { startApp } from './app.ts'
 import { readEnvironment } from './config/env.ts'
 import { parseDeployment } from './contexts/distribution/index.ts'
+import { noFailpoints, parseFailpoints } from './platform/failpoints.ts'
 import { explain } from './start-failure.ts'
+
+/** They make a process fail on purpose, which no production does. */
+function readFailpoints(text: string | null, production: boolean) {
+  if (text === null) return noFailpoints
+  if (production) throw new Error('PLATEN_FAILPOINTS is for tests: a production deployment does not start with it.')
+  return parseFailpoints(text)
+}
 
 const longestStopMilliseconds = 10_000
 
@@ -15,7 +23,8 @@ try {
   const { databaseUrl, deploymentFile, developmentToken, host, logLevel, port, secret } = environment
   const deployment = parseDeployment(await readFile(deploymentFile, 'utf8'), deploymentFile)
   const log = pino({ level: logLevel, redact: ['req.headers.authorization'] })
-  const app = await startApp({ databaseUrl, deployment, developmentToken, host, log, port, secret })
+  const failpoints = readFailpoints(environment.failpoints, deployment.production)
+  const app = await startApp({ databaseUrl, deployment, developmentToken, failpoints, host, log, port, secret })
   let stopping = false
   const stop = async () => {
     if (stopping) return

@@ -178,7 +178,7 @@ describe('the agent', () => {
     )
     const jobId = await submit()
     await begun.promise
-    await database.query(`UPDATE processing.attempt SET lease_expires_at = now() - interval '1 second'`)
+    await database.query(`UPDATE processing.attempt SET lease_expires_at = '-infinity'`)
     expect(await lost.promise).toMatchObject({ kind: 'claim_lost' })
     expect(await user.finished(jobId)).toMatchObject({ state: 'SUCCEEDED', attempt: 2 })
     expect((await database.query('SELECT outcome FROM processing.attempt ORDER BY number')).rows).toEqual([

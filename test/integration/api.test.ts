@@ -264,7 +264,8 @@ describe('the API', () => {
       const answers = await Promise.all(projectIds.map((projectId) => user.build(projectId)))
       const refused = answers.filter((answer) => answer.__typename === 'QuotaExceededError')
       expect(refused).toHaveLength(3)
-      expect(refused[0]).toMatchObject({ retryAfterSeconds: 5 })
+      // Nothing moves, for there is no worker.
+      expect(refused[0]).toMatchObject({ retryAfterSeconds: 60 })
     })
   })
 

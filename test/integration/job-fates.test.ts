@@ -28,9 +28,7 @@ describe('what becomes of a job', () => {
   }
   /** What the clock would do, were it waited for. */
   const expireLease = (claimId: string) =>
-    database.query(`UPDATE processing.attempt SET lease_expires_at = now() - interval '1 second' WHERE claim_id = $1`, [
-      claimId,
-    ])
+    database.query(`UPDATE processing.attempt SET lease_expires_at = '-infinity' WHERE claim_id = $1`, [claimId])
 
   it('starts again as attempt 2 when its worker falls silent, and takes nothing from the first', async () => {
     const { user, worker, jobId, claim } = await held()
@@ -193,6 +191,7 @@ describe('what becomes of a job', () => {
     const { job } = await user.build(await user.newProject(article))
     await user.until(job.id, (state) => state.state === 'QUEUED')
     await database.query(`UPDATE processing.job SET queue_expires_at = now() WHERE state = 'queued'`)
+    await database.query('UPDATE processing.queue_entry SET expires_at = now()')
     expect(await user.finished(job.id)).toMatchObject({ state: 'EXPIRED' })
   })
 })

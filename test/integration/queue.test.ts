@@ -53,8 +53,9 @@ describe('the queue', () => {
   /** Puts jobs of a requester who has nothing in line into it at once: what entering one by one comes to, only sooner. */
   async function fill(ids: readonly string[], requester: string) {
     await rows(
-      `INSERT INTO processing.queue_entry (job_id, operation, requester_id, project_id, seq, lane_head)
-       SELECT id, operation, requester_id, project_id, seq, row_number() OVER (PARTITION BY operation, project_id ORDER BY seq) = 1
+      `INSERT INTO processing.queue_entry (job_id, operation, requester_id, project_id, seq, lane_head, expires_at)
+       SELECT id, operation, requester_id, project_id, seq, row_number() OVER (PARTITION BY operation, project_id ORDER BY seq) = 1,
+         queue_expires_at
        FROM processing.job WHERE id = ANY ($1)`,
       [ids],
     )

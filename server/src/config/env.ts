@@ -14,6 +14,8 @@ const environment = z.object({
   PLATEN_SECRET: z.string().min(32, 'expected at least 32 random characters, the same for all replicas'),
   /** Only for development: this token opens everything that the development principal owns. */
   PLATEN_DEV_TOKEN: z.string().optional(),
+  /** Only for tests; see platform/failpoints.ts. */
+  PLATEN_FAILPOINTS: z.string().optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 
@@ -24,6 +26,7 @@ export interface Environment {
   readonly deploymentFile: string
   readonly secret: string
   readonly developmentToken: string | null
+  readonly failpoints: string | null
   readonly logLevel: string
 }
 
@@ -43,6 +46,7 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     deploymentFile: data.PLATEN_CONFIG,
     secret: data.PLATEN_SECRET,
     developmentToken: data.PLATEN_DEV_TOKEN ?? null,
+    failpoints: data.PLATEN_FAILPOINTS ?? null,
     logLevel: data.LOG_LEVEL,
   }
 }

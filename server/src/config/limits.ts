@@ -42,6 +42,8 @@ export const defaultLimits = {
   attempts: 3,
   /** Back-off before attempt 2; doubles for each one after, with jitter. */
   retryBackoffSeconds: 2,
+  /** Ended jobs, with their artifacts, are forgotten after this long. */
+  jobRetentionSeconds: 90 * 24 * 3600,
   /** Idempotency keys of the API. */
   commandKeySeconds: 24 * 3600,
   /** Stored answers of worker calls: a claim's longest life and an hour. */
@@ -50,7 +52,7 @@ export const defaultLimits = {
   blobGraceSeconds: 3600,
   /** A blob write older than this has no writer any more. */
   blobWriteSeconds: 2 * 3600,
-  /** How often each reaper looks. */
+  /** How often a replica looks what is due; half as often while nothing is under way. */
   reaperSeconds: 1,
   /** How often what is only untidy is swept: keys, blobs, uploads. */
   sweepSeconds: 60,

@@ -9,6 +9,11 @@ export class Bell {
     return this.#closed
   }
 
+  /** Whether it rang since it was reset. */
+  get rung(): boolean {
+    return this.#rung
+  }
+
   ring(): void {
     this.#rung = true
     this.#wake()

@@ -10,6 +10,7 @@ import {
   SchemaValidationError,
   sql,
 } from 'slonik'
+import { type Failpoints, noFailpoints } from './failpoints.ts'
 
 /** What reads take: a pool, a connection or a transaction. */
 export type Reader = Pick<
@@ -27,6 +28,14 @@ export interface Database {
   readonly pool: DatabasePool
   readonly bytes: pg.Pool
   readonly url: string
+  readonly failpoints: Failpoints
+  /**
+   * Runs and commits a transaction. It is repeated when the server gave it up for a conflict or the connection was lost
+   * before the commit, so `run` may have no other effect than its statements.
+   *
+   * @param name of the step, as its failpoints are called
+   */
+  transaction<T>(name: string, run: (transaction: Transaction) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
@@ -54,15 +63,26 @@ export interface DatabaseOptions {
   readonly poolSize: number
   readonly statementTimeoutMs: number
   readonly logger: Logger
+  /** @default none */
+  readonly failpoints?: Failpoints
+  /** Sees every statement; for tests that decide in which order two transactions take their steps. */
+  readonly interceptors?: readonly Interceptor[]
 }
 
-export async function openDatabase({ url, poolSize, statementTimeoutMs, logger }: DatabaseOptions): Promise<Database> {
+export async function openDatabase({
+  url,
+  poolSize,
+  statementTimeoutMs,
+  logger,
+  failpoints = noFailpoints,
+  interceptors = [],
+}: DatabaseOptions): Promise<Database> {
   const pool = await createPool(url, {
     captureStackTrace: false,
     connectionTimeout: 10_000,
     idleInTransactionSessionTimeout: 30_000,
     idleTimeout: 60_000,
-    interceptors: [rowParser],
+    interceptors: [...interceptors, rowParser],
     maxPoolSize: poolSize,
     // No session state is ever set, so the default DISCARD ALL on release would only cost a round trip.
     resetConnection: async () => {},
@@ -85,10 +105,30 @@ export async function openDatabase({ url, poolSize, statementTimeoutMs, logger }
     pool,
     bytes,
     url,
+    failpoints,
+    transaction: async (name, run) => {
+      const result = await pool.transaction(async (transaction) => {
+        const done = await run(transaction)
+        await failpoints.hit(`${name}.before-commit`)
+        return done
+      })
+      await failpoints.hit(`${name}.after-commit`)
+      return result
+    },
     close: async () => {
       await Promise.allSettled([pool.end(), bytes.end()])
     },
   }
 }
+
+/** Nothing listens at its address, or what listens is only starting: not a fault of the way to it, and the same for everyone. */
+const downCodes = ['ECONNREFUSED', '57P03']
+
+/** Whether the database itself is down, as far as an error can tell. */
+export const isDatabaseDown = (error: unknown): boolean =>
+  error instanceof Error &&
+  (downCodes.includes(String((error as { code?: unknown }).code)) ||
+    isDatabaseDown(error.cause) ||
+    (error instanceof AggregateError && error.errors.some(isDatabaseDown)))
 
 export { sql }

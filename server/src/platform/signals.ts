@@ -8,8 +8,11 @@ const payloadBytes = 7_500
 const flushMilliseconds = 5
 const reconnectMilliseconds = 500
 const pingMilliseconds = 10_000
+/** A canary that is not heard back within this time means that the connection is dead, whatever the socket says. */
+const canaryPatienceMilliseconds = 5_000
 
-type Listener = () => void
+/** @param count how often the topic was announced; 0 when that is not known, because the connection was lost meanwhile */
+type Listener = (count: number) => void
 
 export interface Signals {
   /** Tells listeners of a topic, in every replica, that its state changed. Call it after the commit. */
@@ -30,7 +33,7 @@ export class PostgresSignals implements Signals {
   readonly #log: Logger
   readonly #origin = randomUUID().slice(0, 8)
   readonly #listeners = new Map<string, Set<Listener>>()
-  readonly #outgoing = new Set<string>()
+  readonly #outgoing = new Map<string, number>()
   #flushTimer: NodeJS.Timeout | null = null
   #client: pg.Client | null = null
   #closed = false
@@ -52,8 +55,8 @@ export class PostgresSignals implements Signals {
   }
 
   announce(topic: string): void {
-    this.#deliver(topic)
-    this.#outgoing.add(topic)
+    this.#deliver(topic, 1)
+    this.#outgoing.set(topic, (this.#outgoing.get(topic) ?? 0) + 1)
     this.#flushTimer ??= setTimeout(() => void this.#flush(), flushMilliseconds)
   }
 
@@ -66,13 +69,13 @@ export class PostgresSignals implements Signals {
     }
   }
 
-  #deliver(topic: string): void {
-    for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener()
+  #deliver(topic: string, count: number): void {
+    for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener(count)
   }
 
   async #flush(): Promise<void> {
     this.#flushTimer = null
-    const topics = [...this.#outgoing]
+    const topics = [...this.#outgoing].map(([topic, count]) => (count === 1 ? topic : `${topic}*${count}`))
     this.#outgoing.clear()
     for (const payload of inPayloads(this.#origin, topics)) {
       try {
@@ -93,11 +96,21 @@ export class PostgresSignals implements Signals {
     await client.connect()
     await client.query(`LISTEN ${channel}`)
     this.#client = client
-    // A connection that a firewall dropped says nothing by itself.
-    const ping = setInterval(() => void client.query('SELECT 1').catch(() => client.end()), pingMilliseconds)
+    // A connection that a firewall dropped, or one that only listens no more, says nothing by itself.
+    let heard = performance.now()
+    client.on('notification', () => {
+      heard = performance.now()
+    })
+    const ping = setInterval(() => {
+      const sent = performance.now()
+      void client.query('SELECT pg_notify($1, $2)', [channel, this.#origin]).catch(() => cut(client))
+      setTimeout(() => {
+        if (heard < sent && this.#client === client) cut(client)
+      }, canaryPatienceMilliseconds).unref()
+    }, pingMilliseconds)
     client.once('end', () => {
       clearInterval(ping)
-      if (!this.#closed) void this.#reconnect()
+      if (!this.#closed && this.#client === client) void this.#reconnect()
     })
   }
 
@@ -109,7 +122,7 @@ export class PostgresSignals implements Signals {
       try {
         await this.#connect()
         this.#log.info('listening for changes again')
-        for (const topic of [...this.#listeners.keys()]) this.#deliver(topic)
+        for (const topic of [...this.#listeners.keys()]) this.#deliver(topic, 0)
         return
       } catch (error) {
         this.#log.warn({ err: error }, 'cannot listen for changes yet')
@@ -120,11 +133,20 @@ export class PostgresSignals implements Signals {
   #receive(payload: string): void {
     const [origin, ...topics] = payload.split(' ')
     if (origin === this.#origin) return
-    for (const topic of topics) this.#deliver(topic)
+    for (const each of topics) {
+      const [topic = '', count = '1'] = each.split('*')
+      this.#deliver(topic, Number(count))
+    }
   }
 }
 
-/** Topics have no spaces: they are joined by them. */
+/** Ends a connection without waiting for the other side, which may be gone. */
+function cut(client: pg.Client): void {
+  const { connection } = client as unknown as { connection: { stream: { destroy(): void } } }
+  connection.stream.destroy()
+}
+
+/** Topics have no spaces and no asterisks: they are joined by the ones and counted after the others. */
 function* inPayloads(origin: string, topics: readonly string[]): Generator<string> {
   let payload = origin
   for (const topic of topics) {

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
+import pg from 'pg'
 import { pino } from 'pino'
-import { type App, startApp } from '../../../server/src/app.ts'
+import { type App, type AppOptions, startApp } from '../../../server/src/app.ts'
 import { type Deployment, parseDeployment } from '../../../server/src/contexts/distribution/index.ts'
 import { createDatabase, type TestDatabase } from '../database.ts'
 import { ApiClient } from './api-client.ts'
@@ -18,6 +19,9 @@ export interface TestApp extends AsyncDisposable {
   newUser(name?: string): Promise<ApiClient>
   /** A worker that speaks the protocol by hand; it has no session yet. */
   newWorker(): WorkerClient
+  /** Rows of a statement, sent past Core. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it asked for
+  query(statement: string, values?: readonly unknown[]): Promise<any[]>
   /** Another Core on the same database. */
   newReplica(): Promise<App>
 }
@@ -28,6 +32,8 @@ export interface TestAppOptions {
   /** Bounds of one LaTeX attempt. */
   readonly bounds?: Readonly<Record<string, number>>
   readonly offered?: boolean
+  /** Given to Core; see its options. */
+  readonly core?: Pick<AppOptions, 'failpoints' | 'interceptors'>
 }
 
 /** A whole Core on a database of its own, and clients to it over real sockets. */
@@ -35,6 +41,7 @@ export async function startTestApp({
   limits = {},
   bounds = {},
   offered = true,
+  core = {},
 }: TestAppOptions = {}): Promise<TestApp> {
   const database = await createDatabase()
   const deployment = parseDeployment(
@@ -60,10 +67,12 @@ export async function startTestApp({
       log: pino({ level: process.env.PLATEN_TEST_LOG ?? 'silent' }),
       port: 0,
       secret,
+      ...core,
     })
   const apps = [await start()]
   const app = apps[0] as App
   const url = `http://127.0.0.1:${app.port}`
+  const direct = new pg.Pool({ connectionString: database.url, max: 4 })
   let users = 0
   return {
     app,
@@ -76,12 +85,14 @@ export async function startTestApp({
       return new ApiClient(url, token, principal.id)
     },
     newWorker: () => new WorkerClient(url, workerToken),
+    query: async (statement, values = []) => (await direct.query(statement, [...values])).rows,
     newReplica: async () => {
       const replica = await start()
       apps.push(replica)
       return replica
     },
     [Symbol.asyncDispose]: async () => {
+      await direct.end()
       for (const each of apps.reverse()) await each.close()
       await database[Symbol.asyncDispose]()
     },

@@ -4,7 +4,7 @@ import { routes } from '../protocol/index.ts'
 import type { Executor } from '../sandbox/index.ts'
 import { Backoff } from './backoff.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { CoreClient } from './core-client.ts'
+import { CoreClient, type Failpoint } from './core-client.ts'
 import { CoreRefusal } from './core-errors.ts'
 import { type RegisteredProcessor, Session } from './session.ts'
 
@@ -17,6 +17,8 @@ export interface AgentOptions {
   readonly log: Logger
   /** @default the system's */
   readonly clock?: Clock
+  /** For tests; see {@link Failpoint}. */
+  readonly failpoint?: Failpoint
   /** Called each time a session is open. */
   readonly onSession?: () => void
 }
@@ -32,8 +34,8 @@ export class Agent {
 
   constructor(options: AgentOptions) {
     this.#options = { clock: systemClock, ...options }
-    const { clock, coreUrl, log, workerToken } = this.#options
-    this.#client = new CoreClient({ coreUrl, token: workerToken, clock, log })
+    const { clock, coreUrl, failpoint, log, workerToken } = this.#options
+    this.#client = new CoreClient({ coreUrl, token: workerToken, clock, log, ...(failpoint ? { failpoint } : {}) })
   }
 
   /** Resolves after {@link stop}. */

@@ -22,6 +22,8 @@ export interface AttemptParts {
   readonly temporaryDirectory: string
   readonly clock: Clock
   readonly log: Logger
+  /** Called when the attempt failed by the worker's own fault. */
+  readonly onBroken?: () => void
 }
 
 /** One claim from its receipt to its end, whatever that is. */
@@ -150,8 +152,9 @@ export class Attempt {
     if (error instanceof BundleError)
       return plain('contract_violation', `The input is not what it should be: ${error.message}.`)
     if (error instanceof CoreRefusal) return plain('contract_violation', error.message)
-    const { client: _client, log } = this.#parts
+    const { log, onBroken } = this.#parts
     log.error({ err: error }, 'the attempt broke')
+    onBroken?.()
     return plain('transient_infrastructure', `The worker could not finish: ${(error as Error).message}`)
   }
 

@@ -6,7 +6,7 @@ import type { z } from 'zod'
 import { type Body, problem, protocolBase, type Route } from '../protocol/index.ts'
 import { Backoff } from './backoff.ts'
 import type { Clock } from './clock.ts'
-import { CoreRefusal, CoreUnavailable, isRetryable } from './core-errors.ts'
+import { CoreRefusal, CoreUnavailable, DatabaseDown, isRetryable } from './core-errors.ts'
 
 const connectMilliseconds = 10_000
 const callMilliseconds = 15_000
@@ -33,7 +33,12 @@ export interface CoreClientOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly random?: () => number
+  /** Told before each call is sent and after its answer came; for tests that lose one or the other. */
+  readonly failpoint?: Failpoint
 }
+
+/** @param name the last word of the call's path, and `before-send` or `after-answer` */
+export type Failpoint = (name: string) => Promise<void> | undefined
 
 /** Speaks the worker protocol over kept-alive connections: one token, one call at a time or retried until answered. */
 export class CoreClient {
@@ -66,6 +71,9 @@ export class CoreClient {
     body: Parsed<Request>,
     { signal, timeoutMilliseconds = callMilliseconds, idempotencyKey = randomUUID() }: CallOptions,
   ): Promise<Parsed<Response>> {
+    const { failpoint } = this.#options
+    const step = route.path.split('/').at(-1)
+    await failpoint?.(`${step}.before-send`)
     const answer = await this.#send(pathOf(route, parameters), {
       method: route.method,
       headers: { 'content-type': 'application/json', 'idempotency-key': idempotencyKey },
@@ -74,6 +82,7 @@ export class CoreClient {
       headersTimeout: timeoutMilliseconds,
       bodyTimeout: timeoutMilliseconds,
     })
+    await failpoint?.(`${step}.after-answer`)
     return parse(route, answer.text)
   }
 
@@ -122,6 +131,7 @@ export class CoreClient {
 
   /** Opens a ticket's bytes for reading. */
   async download(ticket: string, signal: AbortSignal): Promise<Readable> {
+    await this.#options.failpoint?.('download.before-send')
     const answer = await this.#open(ticket, {
       method: 'GET',
       signal,
@@ -139,6 +149,7 @@ export class CoreClient {
     byteLength: number,
     signal: AbortSignal,
   ): Promise<Parsed<Response>> {
+    await this.#options.failpoint?.('upload.before-send')
     const answer = await this.#send(ticket, {
       method: 'PUT',
       headers: { 'content-type': 'application/octet-stream', 'content-length': String(byteLength) },
@@ -147,6 +158,7 @@ export class CoreClient {
       headersTimeout: transferIdleMilliseconds,
       bodyTimeout: transferIdleMilliseconds,
     })
+    await this.#options.failpoint?.('upload.after-answer')
     return parse(route, answer.text)
   }
 
@@ -203,6 +215,8 @@ function unavailable(cause: unknown, signal: AbortSignal): unknown {
 
 async function refusalOf(answer: Dispatcher.ResponseData<unknown>): Promise<CoreRefusal | CoreUnavailable> {
   const text = await answer.body.text().catch(() => '')
+  if (answer.statusCode === 503 && text.includes('database_unavailable'))
+    return new DatabaseDown('Core answered that its database does not run')
   if (answer.statusCode >= 500) return new CoreUnavailable(`Core answered ${answer.statusCode}`)
   try {
     const seconds = Number(answer.headers['retry-after'])

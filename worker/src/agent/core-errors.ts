@@ -17,7 +17,12 @@ export class CoreRefusal extends Error {
 
 /** No usable answer: the network, a time limit, a 5xx, or a body that is not of the protocol. The call may have had its effect. */
 export class CoreUnavailable extends Error {
-  override name = 'CoreUnavailable' as const
+  override name: 'CoreUnavailable' | 'DatabaseDown' = 'CoreUnavailable'
+}
+
+/** Core answered that its database does not run: nobody can take a claim away before it runs again. */
+export class DatabaseDown extends CoreUnavailable {
+  override name = 'DatabaseDown' as const
 }
 
 /** Whether the same call, with the same idempotency key, may succeed later. */

@@ -1,6 +1,6 @@
 import type { ClaimHeartbeatResponse } from '../protocol/index.ts'
 import type { Clock } from './clock.ts'
-import { CoreRefusal, isClaimLost } from './core-errors.ts'
+import { CoreRefusal, DatabaseDown, isClaimLost } from './core-errors.ts'
 
 /** Why an attempt must stop before its end. */
 export type InterruptionKind = 'claim_lost' | 'lease_expired' | 'cancelled' | 'shutdown'
@@ -31,7 +31,8 @@ const safetyMilliseconds = 2000
  * Keeps one claim alive and knows when it no longer is.
  *
  * @remarks Core's fence is what makes a stale attempt harmless; the deadline here only spares the effort. It is counted
- * from when the last answered renewal was sent, because Core cannot have renewed before that.
+ * from when the last answered renewal was sent, because Core cannot have renewed before that. An answer that the database
+ * does not run counts as a renewal, and silence never does.
  */
 export class LeaseKeeper {
   readonly #options: LeaseKeeperOptions
@@ -111,6 +112,8 @@ export class LeaseKeeper {
         if (answer.cancel_requested) this.interrupt('cancelled')
       } catch (error) {
         this.observe(error)
+        // A lease has its length anew from the start of the database, and that start is still to come.
+        if (error instanceof DatabaseDown) this.#deadline = Math.max(this.#deadline, this.#deadlineFrom(sent))
         next = clock.now() + (this.#leaseMilliseconds / 20) * (0.5 + random())
       }
     }

@@ -1,16 +1,27 @@
 import type { Logger } from 'pino'
-import { type OpenSessionResponse, type Operation, type ProcessorRegistration, routes } from '../protocol/index.ts'
+import {
+  type OpenSessionResponse,
+  type Operation,
+  type ProcessorHealth,
+  type ProcessorRegistration,
+  routes,
+} from '../protocol/index.ts'
 import type { Executor } from '../sandbox/index.ts'
 import type { Processor } from '../sdk/processor.ts'
 import { Attempt } from './attempt.ts'
 import type { Clock } from './clock.ts'
 import type { CoreClient } from './core-client.ts'
 import { isSessionLost } from './core-errors.ts'
+import { storableText } from './storable-text.ts'
 
 /** Core answers a poll within its wait; past this much more the connection is dead. */
 const pollSlackMilliseconds = 15_000
 /** An answer without claims that came at once is followed by a pause, so that a refusing Core is not stormed. */
 const emptyPauseMilliseconds = 1_000
+
+/** Between two heartbeats that were answered at once. */
+const heartbeatPauseMilliseconds = 200
+const inspectAgainMilliseconds = 30_000
 
 export interface RegisteredProcessor {
   readonly processor: Processor
@@ -36,9 +47,15 @@ export class Session {
   readonly #attempts = new Map<Attempt, Promise<void>>()
   readonly #loops: readonly Promise<void>[]
   readonly #freed = new Map<Operation, () => void>()
+  readonly #health: Map<Operation, ProcessorHealth>
+  /** Operations of which an attempt broke here since they were last looked at. */
+  readonly #suspect = new Set<Operation>()
 
   constructor(parts: SessionParts) {
     this.#parts = parts
+    this.#health = new Map(
+      parts.processors.map(({ processor: { operation } }) => [operation, { operation, healthy: true, reason: null }]),
+    )
     this.#loops = [this.#heartbeats(), ...parts.processors.map((each) => this.#acquire(each))]
   }
 
@@ -71,19 +88,18 @@ export class Session {
     await Promise.allSettled(this.#attempts.values())
   }
 
+  /** One long poll after another: Core answers when there is something to do, and else when it is time for the next. */
   async #heartbeats(): Promise<void> {
-    const { client, clock, log, opened, processors } = this.#parts
+    const { client, clock, log, opened } = this.#parts
     const over = this.#over.signal
-    const health = processors.map(({ processor }) => ({ operation: processor.operation, healthy: true, reason: null }))
     while (!over.aborted) {
-      await clock.sleep(opened.heartbeat_seconds * 1000, over)
-      if (over.aborted) return
+      const asked = clock.now()
       try {
         const answer = await client.call(
           routes.sessionHeartbeat,
           { session_id: opened.session_id },
-          { processors: health },
-          { signal: over },
+          { processors: [...this.#health.values()], wait_seconds: Math.min(60, opened.heartbeat_seconds) },
+          { signal: over, timeoutMilliseconds: opened.heartbeat_seconds * 1000 + pollSlackMilliseconds },
         )
         for (const attempt of this.#attempts.keys()) {
           if (answer.cancelled_claims.includes(attempt.claim.claim_id)) attempt.interrupt('cancelled')
@@ -91,9 +107,30 @@ export class Session {
         if (answer.draining) this.#polling.abort()
       } catch (error) {
         if (over.aborted) return
-        if (isSessionLost(error)) this.#lose(error)
-        else log.warn({ reason: String(error) }, 'a session heartbeat was not answered')
+        if (isSessionLost(error)) return this.#lose(error)
+        log.warn({ reason: String(error) }, 'a session heartbeat was not answered')
+        await clock.sleep(emptyPauseMilliseconds * (0.5 + Math.random()), over)
       }
+      const left = heartbeatPauseMilliseconds - (clock.now() - asked)
+      if (left > 0) await clock.sleep(left, over)
+    }
+  }
+
+  /** Looks whether a processor still works, after an attempt that broke and then until it does. */
+  async #inspect({ processor }: RegisteredProcessor): Promise<void> {
+    const { clock, executor, log } = this.#parts
+    const { operation } = processor
+    while (!this.#over.signal.aborted) {
+      const readiness = await processor.inspect(executor).catch((error: unknown) => ({
+        ready: false as const,
+        reason: `The processor could not be inspected: ${(error as Error).message}`,
+      }))
+      const reason = readiness.ready ? null : storableText(readiness.reason, 500)
+      if ((reason === null) !== this.#health.get(operation)?.healthy)
+        log.warn({ operation, reason }, reason === null ? 'the processor works again' : 'the processor does not work')
+      this.#health.set(operation, { operation, healthy: reason === null, reason })
+      if (reason === null) return
+      await clock.sleep(inspectAgainMilliseconds, this.#over.signal)
     }
   }
 
@@ -101,7 +138,9 @@ export class Session {
     const { client, clock, log, opened } = this.#parts
     const { operation } = registered.processor
     const stop = AbortSignal.any([this.#over.signal, this.#polling.signal])
+    const onBroken = () => this.#suspect.add(operation)
     while (!stop.aborted) {
+      if (this.#suspect.delete(operation)) await this.#inspect(registered)
       const permits = registered.registration.slots - this.#running(operation)
       if (permits === 0) {
         await new Promise<void>((resolve) => this.#freed.set(operation, resolve))
@@ -123,7 +162,10 @@ export class Session {
           },
         )
         for (const claim of claims)
-          this.#start(new Attempt(claim, late, { ...this.#parts, processor: registered.processor }), operation)
+          this.#start(
+            new Attempt(claim, late, { ...this.#parts, processor: registered.processor, onBroken }),
+            operation,
+          )
         const quick = clock.now() - asked < emptyPauseMilliseconds
         if (claims.length === 0 && quick) await clock.sleep(emptyPauseMilliseconds * (0.5 + Math.random()), stop)
       } catch (error) {

@@ -97,7 +97,12 @@ export const processorHealth = z.strictObject({
   /** One sentence for operators when unhealthy. */
   reason: text().max(500).nullable(),
 })
-export const sessionHeartbeatRequest = z.strictObject({ processors: z.array(processorHealth).max(32) })
+export type ProcessorHealth = z.infer<typeof processorHealth>
+export const sessionHeartbeatRequest = z.strictObject({
+  processors: z.array(processorHealth).max(32),
+  /** Long poll: the answer comes when there is something to tell, at the latest after this long. Absent: at once. */
+  wait_seconds: z.number().min(0).max(60).optional(),
+})
 export type SessionHeartbeatRequest = z.infer<typeof sessionHeartbeatRequest>
 export const sessionHeartbeatResponse = z.strictObject({
   draining: z.boolean(),

@@ -21,6 +21,7 @@ export const problemStatuses = {
   length_mismatch: 400,
   result_incomplete: 422,
   payload_too_large: 413,
+  database_unavailable: 503,
   internal: 500,
 } as const satisfies Record<ProblemCode, number>
 
@@ -43,7 +44,7 @@ function route<Request extends Body, Response extends Body>(of: Route<Request, R
   return of
 }
 
-const anyCall = ['unauthorized', 'invalid_request', 'internal'] as const
+const anyCall = ['unauthorized', 'invalid_request', 'database_unavailable', 'internal'] as const
 const anyPost = [
   ...anyCall,
   'idempotency_key_missing',
@@ -164,7 +165,7 @@ export const routes = {
     request: null,
     response: 'bytes',
     successStatus: 200,
-    problems: ['unauthorized', 'session_lost', 'ticket_invalid', 'claim_lost', 'internal'],
+    problems: ['unauthorized', 'session_lost', 'ticket_invalid', 'claim_lost', 'database_unavailable', 'internal'],
   }),
   upload: route({
     method: 'PUT',
@@ -181,6 +182,7 @@ export const routes = {
       'claim_lost',
       'digest_mismatch',
       'length_mismatch',
+      'database_unavailable',
       'internal',
     ],
   }),

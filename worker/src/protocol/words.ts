@@ -78,6 +78,7 @@ export const problemCodes = [
   'length_mismatch',
   'result_incomplete',
   'payload_too_large',
+  'database_unavailable',
   'internal',
 ] as const
 export type ProblemCode = (typeof problemCodes)[number]

@@ -1,15 +1,18 @@
-import { BackgroundWork, Periodic } from './commands/background.ts'
+import { BackgroundWork, Periodic, Watch } from './commands/background.ts'
 import { cancelJob } from './commands/cancel-job.ts'
 import { acquire } from './commands/claim.ts'
-import { jobTopic, type ProcessingParts } from './commands/context.ts'
+import { type Engine, jobTopic, type ProcessingParts, workTopic } from './commands/context.ts'
 import { finalize, takeOver } from './commands/finalize.ts'
 import { prepareInput } from './commands/prepare-input.ts'
 import { JobReader } from './commands/read-jobs.ts'
 import { Reapers } from './commands/reap.ts'
 import type { WorkerCall } from './commands/replay.ts'
+import { SessionBook } from './commands/session-book.ts'
 import { Attempts } from './commands/settle-attempt.ts'
 import { type BuildCommand, submitBuild } from './commands/submit-build.ts'
+import { Waiters } from './commands/waiters.ts'
 import { WorkerSessions } from './commands/worker-sessions.ts'
+import * as due from './store/due.ts'
 import type { Session } from './store/sessions.ts'
 
 export type { DownloadRight, ProcessingParts, Transfer } from './commands/context.ts'
@@ -46,8 +49,10 @@ export interface Processing {
 }
 
 export function createProcessing(parts: ProcessingParts): Processing {
-  const { deployment, downloadTickets, log, metrics, workspace } = parts
+  const { database, deployment, downloadTickets, log, metrics, signals, workspace } = parts
   const { limits } = deployment
+  const engine: Engine = { ...parts, book: new SessionBook(database, signals), waiters: new Waiters() }
+  const { book, waiters } = engine
   const background = new BackgroundWork(log)
   const prepare = (jobId: string) => background.run('prepare', jobId, () => prepareInput(parts, jobId))
   const publish = (jobId: string, token: string) =>
@@ -58,18 +63,37 @@ export function createProcessing(parts: ProcessingParts): Processing {
       if (token !== null) await finalize(parts, jobId, token)
     })
   const jobs = new JobReader(parts)
-  const sessions = new WorkerSessions(parts)
+  const sessions = new WorkerSessions(engine)
   const attempts = new Attempts(parts, publish)
   const reapers = new Reapers(parts, attempts)
+  const offered = [...deployment.operations.keys()]
+  const subscriptions = offered.map((operation) =>
+    signals.subscribe(workTopic(operation), (count) => waiters.announce(operation, count)),
+  )
+  metrics.watchWaiters(() => waiters.waiting)
+
+  const passes = {
+    leases: () => reapers.reapExpiredLeases(),
+    waits: () => reapers.reapWaits(),
+    backoffs: () => reapers.promoteRested(),
+    preparations: async () =>
+      (await reapers.takeSilentPreparations()).map(prepare).length + (await reapers.reapWaits()),
+    finalizations: async () => (await reapers.listUnfinalized()).map(recover).length,
+  }
+  const watch = new Watch(log, metrics, passes, limits.reaperSeconds, async () => {
+    const found = await due.look(database.pool, { leaseSeconds: limits.leaseSeconds, operations: offered })
+    for (const operation of found.waiting) waiters.sweep(operation)
+    return found
+  })
   const periodic = new Periodic(log, metrics, [
-    ['leases', limits.reaperSeconds, () => reapers.reapExpiredLeases()],
-    ['waits', limits.reaperSeconds, () => reapers.reapWaits()],
-    ['backoffs', limits.reaperSeconds, () => reapers.promoteRested()],
-    ['preparations', limits.reaperSeconds, async () => (await reapers.takeSilentPreparations()).map(prepare).length],
-    ['finalizations', limits.reaperSeconds, async () => (await reapers.listUnfinalized()).map(recover).length],
+    ['liveness', (limits.sessionHeartbeatSeconds * 4) / 5, () => book.flush()],
+    ['queue_heads', limits.sweepSeconds / 4, () => reapers.repairQueue()],
     ['sessions', limits.sweepSeconds, () => sessions.sweep()],
-    ['keys', limits.sweepSeconds, () => Promise.all([reapers.sweepKeys(), workspace.projects.sweepKeys()])],
+    ['keys', limits.sweepSeconds, () => reapers.sweepKeys()],
+    ['project_keys', limits.sweepSeconds, () => workspace.projects.sweepKeys()],
     ['uploads', limits.sweepSeconds, () => workspace.uploads.sweep()],
+    ['staging', limits.sweepSeconds, () => reapers.sweepStaging()],
+    ['retention', limits.sweepSeconds, () => reapers.sweepRetention()],
     ['frozen_texts', limits.sweepSeconds, () => workspace.snapshots.sweep()],
     ['blobs', limits.sweepSeconds, async () => (await parts.blobs.sweep()).blobs],
   ])
@@ -79,7 +103,7 @@ export function createProcessing(parts: ProcessingParts): Processing {
     attempts,
     buildProject: (viewerId, command) => submitBuild(parts, prepare, viewerId, command),
     cancelJob: (viewerId, jobId) => cancelJob(parts, viewerId, jobId),
-    acquire: (session, request, call, signal) => acquire(parts, session, request, call, signal),
+    acquire: (session, request, call, signal) => acquire(engine, session, request, call, signal),
     subscribe: (jobId, listener) => parts.signals.subscribe(jobTopic(jobId), listener),
     downloadUrl: (artifact, viewer) =>
       `/downloads/${downloadTickets.mint({ artifact, viewer }, limits.downloadTicketSeconds)}`,
@@ -88,8 +112,11 @@ export function createProcessing(parts: ProcessingParts): Processing {
       return right && jobs.artifact(right.viewer, right.artifact)
     },
     close: async () => {
+      for (const unsubscribe of subscriptions) unsubscribe()
+      await watch.close()
       await periodic.close()
       await background.close()
+      book.close()
     },
   }
 }

@@ -29,7 +29,7 @@ export class Access {
   async createPrincipal(name: string, label: string): Promise<{ principal: Viewer; token: string }> {
     const principal = { id: newId(), name }
     const token = newApiToken()
-    await this.#database.pool.transaction(async (transaction) => {
+    await this.#database.transaction('create-principal', async (transaction) => {
       await principals.insert(transaction, principal)
       await principals.insertToken(transaction, {
         id: newId(),
@@ -49,7 +49,7 @@ export class Access {
         'The development token is not of the form pl_ and 43 characters: remove .platen/token and start again.',
       )
     const principal = { id: '00000000-0000-4000-8000-000000000001', name: 'developer' }
-    await this.#database.pool.transaction(async (transaction) => {
+    await this.#database.transaction('ensure-development-token', async (transaction) => {
       await principals.insert(transaction, principal)
       await principals.insertToken(transaction, {
         id: newId(),
@@ -100,7 +100,7 @@ export class Access {
 
   /** @throws {NotFoundError} for an unknown principal */
   async grant(viewerId: string, grant: { projectId: string; principalId: string; role: ProjectRole }): Promise<void> {
-    await this.#database.pool.transaction(async (transaction) => {
+    await this.#database.transaction('grant-access', async (transaction) => {
       await this.require(transaction, viewerId, 'project:manage', grant.projectId)
       if (!(await principals.find(transaction, grant.principalId))) throw new NotFoundError('No principal')
       if (grant.role !== 'owner') await this.#keepAnOwner(transaction, grant.projectId, grant.principalId)
@@ -109,7 +109,7 @@ export class Access {
   }
 
   async revoke(viewerId: string, projectId: string, principalId: string): Promise<void> {
-    await this.#database.pool.transaction(async (transaction) => {
+    await this.#database.transaction('revoke-access', async (transaction) => {
       await this.require(transaction, viewerId, 'project:manage', projectId)
       await this.#keepAnOwner(transaction, projectId, principalId)
       await grants.remove(transaction, projectId, principalId)

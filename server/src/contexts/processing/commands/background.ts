@@ -47,24 +47,34 @@ export class BackgroundWork {
   }
 }
 
-type Task = readonly [kind: string, seconds: number, pass: () => Promise<unknown>]
+type Pass = () => Promise<unknown>
+type Task = readonly [kind: string, seconds: number, pass: Pass]
 
-/** Runs each reaper again and again, never twice at once, each on its own beat. */
+async function runPass(log: Logger, metrics: ProcessingMetrics, kind: string, pass: Pass): Promise<void> {
+  try {
+    const count = await pass()
+    metrics.reaperPasses.inc({ kind })
+    if (typeof count === 'number' && count > 0) metrics.reaped.inc({ kind }, count)
+  } catch (error) {
+    metrics.reaperFailures.inc({ kind })
+    log.warn({ err: error, kind }, 'a reaper pass failed; it will be repeated')
+  }
+}
+
+/** Resolves after about so long, jittered so that replicas do not beat together. @returns false once it was stopped */
+async function pause(seconds: number, signal: AbortSignal): Promise<boolean> {
+  await sleep(seconds * 1000 * (0.9 + Math.random() * 0.2), undefined, { signal }).catch(() => {})
+  return !signal.aborted
+}
+
+/** Runs each sweep again and again, never twice at once, each on its own beat. */
 export class Periodic {
   readonly #stop = new AbortController()
   readonly #loops: readonly Promise<void>[]
 
   constructor(log: Logger, metrics: ProcessingMetrics, tasks: readonly Task[]) {
     this.#loops = tasks.map(async ([kind, seconds, pass]) => {
-      while (await this.#pause(seconds)) {
-        try {
-          const count = await pass()
-          if (typeof count === 'number' && count > 0) metrics.reaped.inc({ kind }, count)
-        } catch (error) {
-          metrics.reaperFailures.inc({ kind })
-          log.warn({ err: error, kind }, 'a reaper pass failed; it will be repeated')
-        }
-      }
+      while (await pause(seconds, this.#stop.signal)) await runPass(log, metrics, kind, pass)
     })
   }
 
@@ -72,9 +82,40 @@ export class Periodic {
     this.#stop.abort()
     await Promise.allSettled(this.#loops)
   }
+}
 
-  async #pause(seconds: number): Promise<boolean> {
-    await sleep(seconds * 1000, undefined, { signal: this.#stop.signal }).catch(() => {})
-    return !this.#stop.signal.aborted
+/** While nothing is under way the look is taken this many times as seldom. */
+const idleFactor = 2
+
+/** Looks what is due, in one statement, and runs the passes that have something to do. */
+export class Watch<Kind extends string> {
+  readonly #stop = new AbortController()
+  readonly #loop: Promise<void>
+
+  /** @param look may also do what follows from what it sees */
+  constructor(
+    log: Logger,
+    metrics: ProcessingMetrics,
+    passes: Readonly<Record<Kind, Pass>>,
+    seconds: number,
+    look: () => Promise<{ readonly [kind in NoInfer<Kind> | 'busy']: boolean }>,
+  ) {
+    const run = async () => {
+      for (let busy = true; await pause(busy ? seconds : seconds * idleFactor, this.#stop.signal); ) {
+        await runPass(log, metrics, 'due', async () => {
+          const due = await look()
+          ;({ busy } = due)
+          for (const kind of Object.keys(passes) as Kind[]) {
+            if (due[kind]) await runPass(log, metrics, kind, passes[kind])
+          }
+        })
+      }
+    }
+    this.#loop = run()
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#loop
   }
 }

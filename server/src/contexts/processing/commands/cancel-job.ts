@@ -1,7 +1,8 @@
 import { NotFoundError } from '../../../platform/errors.ts'
 import { isTerminal } from '../domain/lifecycle.ts'
+import * as attempts from '../store/attempts.ts'
 import * as jobs from '../store/jobs.ts'
-import type { ProcessingParts } from './context.ts'
+import { type ProcessingParts, sessionTopic } from './context.ts'
 import { announceJob, endJob } from './end-job.ts'
 
 /**
@@ -11,8 +12,8 @@ import { announceJob, endJob } from './end-job.ts'
  * @returns the job after the call @throws {NotFoundError}
  */
 export async function cancelJob(parts: ProcessingParts, viewerId: string, jobId: string): Promise<jobs.Job> {
-  const { access, database } = parts
-  const { job, changed } = await database.pool.transaction(async (transaction) => {
+  const { access, database, signals } = parts
+  const { job, changed, sessionId } = await database.transaction('cancel', async (transaction) => {
     const found = await jobs.lock(transaction, jobId)
     const theirs =
       found &&
@@ -20,10 +21,15 @@ export async function cancelJob(parts: ProcessingParts, viewerId: string, jobId:
         (found.projectId !== null && (await access.may(transaction, viewerId, 'project:submit', found.projectId))))
     if (!found || !theirs) throw new NotFoundError('No job')
     if (isTerminal(found.state) || found.state === 'finalizing' || found.cancelRequested)
-      return { job: found, changed: false }
-    if (found.state === 'running') return { job: await jobs.requestCancel(transaction, jobId), changed: true }
-    return { job: await endJob(parts, transaction, found, 'cancelled'), changed: true }
+      return { job: found, changed: false, sessionId: null }
+    if (found.state === 'running') {
+      const asked = await jobs.requestCancel(transaction, jobId)
+      return { job: asked, changed: true, sessionId: await attempts.findSession(transaction, jobId) }
+    }
+    return { job: await endJob(parts, transaction, found, 'cancelled'), changed: true, sessionId: null }
   })
   if (changed) announceJob(parts, job)
+  // Its worker waits for this, in whatever replica.
+  if (sessionId !== null) signals.announce(sessionTopic(sessionId))
   return job
 }

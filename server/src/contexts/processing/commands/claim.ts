@@ -8,9 +8,9 @@ import * as attempts from '../store/attempts.ts'
 import * as jobs from '../store/jobs.ts'
 import * as queue from '../store/queue.ts'
 import * as sessions from '../store/sessions.ts'
-import { type ProcessingParts, sessionTopic, workTopic } from './context.ts'
+import { type Engine, type ProcessingParts, sessionTopic } from './context.ts'
 import { announceJob } from './end-job.ts'
-import { once, type WorkerCall } from './replay.ts'
+import { type Effect, once, type WorkerCall } from './replay.ts'
 
 /** Claims as they are stored: tickets are minted for each answer. */
 type StoredClaim = Omit<Claim, 'input'> & { readonly input: Omit<Claim['input'], 'ticket'> }
@@ -18,69 +18,97 @@ interface StoredClaims {
   readonly claims: readonly StoredClaim[]
 }
 
-/** Safety net under the wake-ups: a waiting call looks by itself this often. */
-const lookAgainMilliseconds = 5_000
+/** Another claimer or a canceller had what we passed over; by then it has let go. */
+const busyPauseMilliseconds = 5
+const busyTries = 3
+const busyAgainMilliseconds = 20
+
+/** What a look that claimed nothing found out. */
+type Found = 'nothing' | 'busy' | 'no_room'
 
 /**
- * Waits for work and claims it.
+ * Waits for work and claims it. While there is none it asks the database nothing: it is woken.
  *
  * @param signal ends the wait when the caller went away; claims already made stay stored for its retry
  */
 export async function acquire(
-  parts: ProcessingParts,
+  parts: Engine,
   session: sessions.Session,
   request: AcquireRequest,
   call: WorkerCall,
   signal: AbortSignal,
 ): Promise<AcquireResponse> {
-  const { deployment, signals } = parts
+  const { book, deployment, waiters } = parts
+  const { processor: operation } = request
   const deadline = performance.now() + Math.min(request.expires_in, deployment.limits.acquireWaitSeconds) * 1000
   const bell = new Bell()
-  // Before the first look, so that what happens between look and wait is not missed.
-  const unsubscribes = [workTopic(request.processor), sessionTopic(session.id)].map((topic) =>
-    signals.subscribe(topic, () => bell.ring()),
-  )
   const onAbort = () => bell.ring()
   signal.addEventListener('abort', onAbort)
+  const unwatch = book.watch(session.id, bell)
+  let leave = waiters.enter(operation, bell)
   try {
-    for (;;) {
+    // A session with claims may ask for some again whose answer it lost.
+    for (let look = !waiters.isEmpty(operation) || session.openClaims > 0; ; look = true) {
       bell.reset()
-      const claimed = await once(parts, call, (transaction) => claimAll(parts, transaction, session, request))
-      if (claimed) return { claims: claimed.response.claims.map((claim) => withTicket(parts, claim)) }
+      let pause = Number.POSITIVE_INFINITY
+      if (look) {
+        const news = waiters.news(operation)
+        const { claims, found } = await takeWork(parts, session, request, call)
+        if (claims) return { claims }
+        if (found === 'nothing') waiters.foundNothing(operation, news)
+        if (found === 'busy') pause = busyAgainMilliseconds * (0.5 + parts.random())
+      }
       // A session that drains waits for nothing.
-      if ((await sessions.findOpen(parts.database.pool, session.id))?.draining !== false) return { claims: [] }
+      if ((await book.find(session.id))?.draining !== false) return { claims: [] }
       const left = deadline - performance.now()
       if (left <= 0 || signal.aborted) return { claims: [] }
-      const look = Math.min(left, lookAgainMilliseconds)
-      await bell.wait(look)
+      leave()
+      leave = waiters.enter(operation, bell)
+      await bell.wait(Math.min(left, pause))
       if (signal.aborted) return { claims: [] }
+      // Its time is over, and nothing happened: there is nothing new to find.
+      if (!bell.rung && pause === Number.POSITIVE_INFINITY) return { claims: [] }
     }
   } finally {
-    for (const unsubscribe of unsubscribes) unsubscribe()
+    leave()
+    unwatch()
     signal.removeEventListener('abort', onAbort)
   }
 }
 
-/** Another claimer or a canceller had what we passed over; by then it has let go. */
-const busyPauseMilliseconds = 5
-const busyTries = 3
+async function takeWork(
+  parts: Engine,
+  session: sessions.Session,
+  request: AcquireRequest,
+  call: WorkerCall,
+): Promise<{ claims: Claim[] | null; found: Found }> {
+  let found: Found = 'nothing'
+  const claimed = await once(parts, call, async (transaction) => {
+    const taken = await claimAll(parts, transaction, session, request)
+    if (typeof taken !== 'string') return taken
+    found = taken
+    return null
+  })
+  return { claims: claimed?.response.claims.map((claim) => withTicket(parts, claim)) ?? null, found }
+}
 
 async function claimAll(
-  parts: ProcessingParts,
+  parts: Engine,
   transaction: Transaction,
   session: sessions.Session,
   request: AcquireRequest,
-) {
+): Promise<Effect<StoredClaims> | Found> {
   const { activePerProject, activePerRequester } = parts.deployment.limits
   const processor = await sessions.lockProcessor(transaction, session.id, request.processor)
-  if (!processor) return null
+  if (!processor) return 'no_room'
   // What the session already runs holds slots of its own: beyond them there is nothing to take.
   const most = Math.min(request.permits, processor.slots)
   const claims: StoredClaim[] = []
   const started: jobs.Job[] = []
+  let found: Found = 'nothing'
   for (let tries = busyTries; claims.length < most && tries > 0; ) {
     const claimId = newId()
-    const { jobId, busy } = await queue.takeNext(transaction, {
+    const { jobId, busy, sessionFull } = await queue.takeNext(transaction, {
       operation: request.processor,
       sessionId: session.id,
       claimId,
@@ -89,6 +117,7 @@ async function claimAll(
       activePerProject,
     })
     if (jobId === null) {
+      found = sessionFull ? 'no_room' : busy ? 'busy' : 'nothing'
       if (!busy) break
       tries -= 1
       await sleep(busyPauseMilliseconds * (0.5 + parts.random()))
@@ -101,11 +130,14 @@ async function claimAll(
     claims.push(await start(parts, transaction, session, running, claimId, processor.contract))
     started.push(running)
   }
-  if (claims.length === 0) return null
+  if (claims.length === 0) return found
   return {
-    response: { claims } satisfies StoredClaims as StoredClaims,
+    response: { claims },
     after: () => {
+      parts.waiters.claimed(request.processor, claims.length, found !== 'nothing' || claims.length === most)
       for (const job of started) announceJob(parts, job)
+      // Another replica that this session calls must know that it holds claims now.
+      parts.signals.announce(sessionTopic(session.id))
     },
   }
 }

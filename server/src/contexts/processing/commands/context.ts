@@ -9,6 +9,8 @@ import type { Deployment } from '../../distribution/index.ts'
 import type { Workspace } from '../../workspace/index.ts'
 import type { Validator } from '../validation/validator.ts'
 import type { ProcessingMetrics } from './metrics.ts'
+import type { SessionBook } from './session-book.ts'
+import type { Waiters } from './waiters.ts'
 
 export type Transfer =
   | { readonly kind: 'input'; readonly claim: string }
@@ -36,6 +38,12 @@ export interface ProcessingParts {
   readonly log: Logger
   /** Uniform in [0, 1). */
   readonly random: () => number
+}
+
+/** What the commands share beside it: what this replica remembers of sessions and of waiting calls. */
+export interface Engine extends ProcessingParts {
+  readonly book: SessionBook
+  readonly waiters: Waiters
 }
 
 export const jobTopic = (jobId: string): string => `job:${jobId}`

@@ -22,8 +22,7 @@ export async function endJob(
 /** Tells everyone who watches; call it after the commit. */
 export function announceJob({ log, metrics, signals }: ProcessingParts, job: jobs.Job): void {
   signals.announce(jobTopic(job.id))
-  // A job that waits can be claimed; one that left `running` made room for another.
-  if (job.state !== 'running' && job.state !== 'preparing') signals.announce(workTopic(job.operation))
+  if (job.state === 'queued') signals.announce(workTopic(job.operation))
   if (isTerminal(job.state)) metrics.jobEnded(job)
   log.info(
     {

@@ -32,7 +32,7 @@ export async function finalize(parts: ProcessingParts, jobId: string, token: str
   const delivered = await staging.listDelivered(database.pool, jobId)
   const invalid = await findInvalid(parts, job, delivered)
   if (performance.now() - started > noticeableMilliseconds) {
-    await database.pool.transaction(async (transaction) => {
+    await database.transaction('tell-publishing', async (transaction) => {
       if (await jobs.lockFinalization(transaction, jobId, token))
         await jobs.updatePhase(transaction, jobId, 'publishing_result')
     })
@@ -67,7 +67,7 @@ function publish(
   invalid: Failure | null,
 ): Promise<jobs.Job | null> {
   const { blobs, database } = parts
-  return database.pool.transaction(async (transaction) => {
+  return database.transaction('publish', async (transaction) => {
     const [unlocked] = await jobs.findMany(transaction, [id])
     const name = unlocked ? await publishableName(parts, transaction, unlocked) : null
     const job = await jobs.lockFinalization(transaction, id, token)

@@ -8,10 +8,15 @@ export class ProcessingMetrics {
   readonly duration: Histogram<'operation' | 'state'>
   readonly attemptsEnded: Counter<'operation' | 'outcome'>
   readonly stagedBytes: Counter<'operation' | 'role'>
+  readonly contractViolations: Counter<'operation'>
   readonly reaped: Counter<'kind'>
+  readonly reaperPasses: Counter<'kind'>
   readonly reaperFailures: Counter<'kind'>
 
+  readonly #registry: Registry
+
   constructor(registry: Registry, reader: Reader) {
+    this.#registry = registry
     const registers = [registry]
     this.finished = new Counter({
       name: 'platen_jobs_finished_total',
@@ -38,9 +43,21 @@ export class ProcessingMetrics {
       labelNames: ['operation', 'role'],
       registers,
     })
+    this.contractViolations = new Counter({
+      name: 'platen_contract_violations_total',
+      help: 'Jobs that ended because a worker broke its contract: each one wants an operator to look.',
+      labelNames: ['operation'],
+      registers,
+    })
+    this.reaperPasses = new Counter({
+      name: 'platen_reaper_passes_total',
+      help: 'Reaper passes, by what they look for.',
+      labelNames: ['kind'],
+      registers,
+    })
     this.reaped = new Counter({
       name: 'platen_reaped_total',
-      help: 'What reapers settled.',
+      help: 'What reapers settled; queue_heads must stay 0.',
       labelNames: ['kind'],
       registers,
     })
@@ -68,6 +85,18 @@ export class ProcessingMetrics {
           this.set({ operation, state }, count)
           age.set({ operation, state }, oldestSeconds)
         }
+      },
+    })
+  }
+
+  /** @param count `acquire` calls that wait in this replica */
+  watchWaiters(count: () => number): void {
+    new Gauge({
+      name: 'platen_acquire_waiting',
+      help: 'Calls of workers that wait for work here.',
+      registers: [this.#registry],
+      collect() {
+        this.set(count())
       },
     })
   }

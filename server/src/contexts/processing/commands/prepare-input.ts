@@ -24,13 +24,15 @@ export async function prepareInput(parts: ProcessingParts, jobId: string): Promi
   const manifest = manifestOf(snapshot)
   const maxBytes = deployment.limits.projectBytes + (snapshot.files.length + 16) * framingBytesPerFile
   let stored: StoredBlob
+  await database.failpoints.hit('bundle.before-transfer')
   try {
     stored = await blobs.write(bundle(manifest, snapshot, workspace), { maxBytes })
   } catch (error) {
     if (error instanceof BlobTooLargeError) return failPreparation(parts, jobId, error.message)
     throw error
   }
-  const queued = await database.pool.transaction(async (transaction) => {
+  await database.failpoints.hit('bundle.after-transfer')
+  const queued = await database.transaction('queue', async (transaction) => {
     const job = await jobs.lock(transaction, jobId)
     if (job?.state !== 'preparing') return null
     await blobs.hold(transaction, `job-input:${jobId}`, [stored.sha256])
@@ -47,7 +49,7 @@ export async function prepareInput(parts: ProcessingParts, jobId: string): Promi
 }
 
 async function failPreparation(parts: ProcessingParts, jobId: string, message: string): Promise<void> {
-  const failed = await parts.database.pool.transaction(async (transaction) => {
+  const failed = await parts.database.transaction('fail-preparation', async (transaction) => {
     const job = await jobs.lock(transaction, jobId)
     if (job?.state !== 'preparing') return null
     return endJob(parts, transaction, job, 'captureFailed', {

@@ -22,7 +22,7 @@ export interface Effect<T> {
 
 /**
  * Runs a call once. Its answer is stored in the transaction of its effect: a lost answer is given again, a concurrent
- * duplicate waits for the first, and a transaction that fails leaves no trace, so that its retry runs. Refusals are
+ * duplicate waits a moment for the first and is then asked to come again, and a transaction that fails leaves no trace, so that its retry runs. Refusals are
  * not stored; they have no effect and are decided anew.
  *
  * @param run returns null to have no effect and store no answer
@@ -35,7 +35,7 @@ export async function once<T>(
 ): Promise<{ response: T; replayed: boolean } | null> {
   const digest = sha256Hex(canonicalJson(call.body))
   try {
-    const { effect, replayed } = await database.pool.transaction(async (transaction) => {
+    const { effect, replayed } = await database.transaction(stepOf(call), async (transaction) => {
       if (!(await requests.reserve(transaction, call, digest))) {
         const stored = await requests.find(transaction, call)
         if (stored && stored.digest !== digest) {
@@ -45,7 +45,7 @@ export async function once<T>(
           )
         }
         if (!stored || stored.status === null) {
-          throw new WorkerRefusal('idempotency_key_in_use', 'The same request is being worked on. Ask again.', 1)
+          throw inUse()
         }
         return { effect: { response: stored.response as T }, replayed: true }
       }
@@ -58,9 +58,17 @@ export async function once<T>(
     return { response: effect.response, replayed }
   } catch (error) {
     if (error instanceof NoEffect) return null
+    if (requests.isLockTimeout(error)) throw inUse()
     throw error
   }
 }
 
+const inUse = (): WorkerRefusal =>
+  new WorkerRefusal('idempotency_key_in_use', 'The same request is being worked on. Ask again.', 1)
+
 /** Rolls the reservation back. */
 class NoEffect extends Error {}
+
+/** `completeClaim …` is the step `complete-claim`. */
+const stepOf = ({ route }: WorkerCall): string =>
+  (route.split(' ')[0] ?? '').replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)

@@ -19,7 +19,7 @@ import * as jobs from '../store/jobs.ts'
 import * as queue from '../store/queue.ts'
 import type { Session } from '../store/sessions.ts'
 import * as staging from '../store/staging.ts'
-import type { ProcessingParts } from './context.ts'
+import { type ProcessingParts, sessionTopic, workTopic } from './context.ts'
 import { announceJob, endJob } from './end-job.ts'
 import { once, type WorkerCall } from './replay.ts'
 
@@ -65,19 +65,19 @@ export class Attempts {
     const { deployment, transferTickets } = this.#parts
     await this.#once(call, async (transaction) => {
       // The claim alone is held, and shared: the files of one delivery are declared side by side.
-      const attempt = await attempts.holdCurrent(transaction, claimId, session.id)
-      if (!attempt) throw claimLost()
-      const [job] = await jobs.findMany(transaction, [attempt.jobId])
-      if (job?.cancelRequested) throw claimCancelled()
-      const role = resultRoles[attempt.operation][file.role]
-      if (!role) throw new WorkerRefusal('invalid_request', `${attempt.operation} has no result "${file.role}".`)
+      const jobId = await attempts.share(transaction, claimId, session.id, deployment.limits.leaseSeconds)
+      const [job] = jobId === null ? [] : await jobs.findMany(transaction, [jobId])
+      if (!job) throw claimLost()
+      if (job.cancelRequested) throw claimCancelled()
+      const role = resultRoles[job.operation][file.role]
+      if (!role) throw new WorkerRefusal('invalid_request', `${job.operation} has no result "${file.role}".`)
       if (role.mediaType !== file.media_type) {
         throw new WorkerRefusal(
           'invalid_request',
           `The result "${file.role}" is ${role.mediaType}, not ${file.media_type}.`,
         )
       }
-      const bound = deployment.operations.get(attempt.operation)?.output_bytes ?? 0
+      const bound = deployment.operations.get(job.operation)?.output_bytes ?? 0
       if (file.byte_length > bound) throw new WorkerRefusal('payload_too_large', `A result may have ${bound} bytes.`)
       const { role: name, media_type: mediaType, byte_length: byteLength, sha256 } = file
       await staging.declare(transaction, claimId, { role: name, mediaType, byteLength, sha256 })
@@ -93,10 +93,10 @@ export class Attempts {
   async input(session: Session, ticket: string): Promise<{ byteLength: number; bytes: AsyncIterable<Buffer> }> {
     const { blobs, database } = this.#parts
     const right = this.#right(ticket, 'input')
-    const attempt = await attempts.findCurrent(database.pool, right.claim, session.id)
-    if (!attempt) throw claimLost()
+    const attempt = await this.#current(right.claim, session)
     const [job] = await jobs.findMany(database.pool, [attempt.jobId])
     if (!job?.inputSha256 || job.inputByteLength === null) throw claimLost()
+    await database.failpoints.hit('input.before-transfer')
     return { byteLength: job.inputByteLength, bytes: blobs.read(job.inputSha256) }
   }
 
@@ -104,13 +104,13 @@ export class Attempts {
   async upload(session: Session, ticket: string, source: AsyncIterable<Uint8Array>): Promise<StoredBlob> {
     const { blobs, database, metrics, validator } = this.#parts
     const right = this.#right(ticket, 'output')
-    const attempt = await attempts.findCurrent(database.pool, right.claim, session.id)
-    if (!attempt) throw claimLost()
+    const attempt = await this.#current(right.claim, session)
     const file = await staging.find(database.pool, right.claim, right.role)
     if (file?.sha256 !== right.sha256) {
       throw new WorkerRefusal('ticket_invalid', 'Another file was declared for this role since. Declare it again.')
     }
     const { sha256, byteLength } = file
+    await database.failpoints.hit('result.before-transfer')
     try {
       await blobs.write(source, { maxBytes: byteLength, expected: { sha256, byteLength } })
     } catch (error) {
@@ -121,9 +121,11 @@ export class Attempts {
       }
       throw error
     }
-    await database.pool.transaction(async (transaction) => {
+    await database.failpoints.hit('result.after-transfer')
+    await database.transaction('store-result', async (transaction) => {
       // A claim that ended while the bytes came must not leave a reference behind.
-      if (!(await attempts.holdCurrent(transaction, right.claim, session.id))) throw claimLost()
+      const { leaseSeconds } = this.#parts.deployment.limits
+      if (!(await attempts.share(transaction, right.claim, session.id, leaseSeconds))) throw claimLost()
       await blobs.hold(transaction, `staging:${right.claim}`, [sha256])
       await staging.markStored(transaction, right.claim, right.role, sha256)
     })
@@ -155,8 +157,7 @@ export class Attempts {
       return {
         response: { state: 'finalizing' as const },
         after: () => {
-          this.#parts.metrics.attemptsEnded.inc({ operation: job.operation, outcome: 'delivered' })
-          announceJob(this.#parts, accepted)
+          this.announceSettled(accepted, attempt, 'delivered')
           this.#finalize(job.id, token)
         },
       }
@@ -176,7 +177,7 @@ export class Attempts {
         diagnostics: request.diagnostics,
         explanation,
       })
-      return { response: { state: answerState(job) }, after: () => this.announceSettled(job, 'failed') }
+      return { response: { state: answerState(job) }, after: () => this.announceSettled(job, held.attempt, 'failed') }
     })
   }
 
@@ -192,7 +193,7 @@ export class Attempts {
       const job = await this.settle(transaction, held, 'released', failure, {
         free: held.job.attemptLimit < freeReleases,
       })
-      return { response: { state: answerState(job) }, after: () => this.announceSettled(job, 'released') }
+      return { response: { state: answerState(job) }, after: () => this.announceSettled(job, held.attempt, 'released') }
     })
   }
 
@@ -237,9 +238,18 @@ export class Attempts {
     return after
   }
 
-  announceSettled(job: jobs.Job, outcome: string): void {
-    this.#parts.metrics.attemptsEnded.inc({ operation: job.operation, outcome })
+  /** Tells of a job whose attempt ended: it made room for another job, and its session has a slot free. */
+  announceSettled(job: jobs.Job, { sessionId }: attempts.Attempt, outcome: attempts.Outcome): void {
+    const { log, metrics, signals } = this.#parts
+    const { operation } = job
+    metrics.attemptsEnded.inc({ operation, outcome })
+    if (job.failure?.class === 'contract_violation') {
+      metrics.contractViolations.inc({ operation })
+      log.error({ job_id: job.id, operation, message: job.failure.message }, 'a worker broke its contract')
+    }
     announceJob(this.#parts, job)
+    signals.announce(workTopic(operation))
+    signals.announce(sessionTopic(sessionId))
   }
 
   /** Files that explain a failure become artifacts with it. */
@@ -264,7 +274,8 @@ export class Attempts {
 
   /** The project's name if its requester may still be shown something of it; takes the fence before any row of ours. */
   async #mayExplain(transaction: Transaction, session: Session, claimId: string): Promise<string | null> {
-    const attempt = await attempts.findCurrent(transaction, claimId, session.id)
+    const { leaseSeconds } = this.#parts.deployment.limits
+    const attempt = await attempts.findCurrent(transaction, claimId, session.id, leaseSeconds)
     const [job] = attempt ? await jobs.findMany(transaction, [attempt.jobId]) : []
     return job ? publishableName(this.#parts, transaction, job) : null
   }
@@ -281,11 +292,20 @@ export class Attempts {
 
   /** Holds the job and then the claim, in the documented order. @throws {WorkerRefusal} `claim_lost` */
   async #hold(transaction: Transaction, session: Session, claimId: string): Promise<Held> {
-    const found = await attempts.findCurrent(transaction, claimId, session.id)
-    const job = found && (await jobs.lock(transaction, found.jobId))
-    const attempt = job && (await attempts.lockCurrent(transaction, claimId, session.id))
+    const { leaseSeconds } = this.#parts.deployment.limits
+    const jobId = await attempts.hold(transaction, claimId, session.id, leaseSeconds)
+    const [job] = jobId === null ? [] : await jobs.findMany(transaction, [jobId])
+    const attempt = job && (await attempts.find(transaction, claimId))
     if (!job || !attempt) throw claimLost()
     return { job, attempt }
+  }
+
+  /** The attempt behind a claim, for what changes nothing. @throws {WorkerRefusal} `claim_lost` */
+  async #current(claimId: string, session: Session): Promise<attempts.Attempt> {
+    const { database, deployment } = this.#parts
+    const attempt = await attempts.findCurrent(database.pool, claimId, session.id, deployment.limits.leaseSeconds)
+    if (!attempt) throw claimLost()
+    return attempt
   }
 
   #right<K extends 'input' | 'output'>(ticket: string, kind: K) {

@@ -2,9 +2,12 @@ import { canonicalJson, type LatexOptions, type Operation } from '@platen/worker
 import { IdempotencyConflictError, QuotaExceededError, ValidationError } from '../../../platform/errors.ts'
 import { newId, sha256Hex } from '../../../platform/ids.ts'
 import { normalizePath, type SnapshotDescriptor } from '../../workspace/index.ts'
+import { retryAfterSeconds } from '../domain/scheduling.ts'
 import { OperationUnavailableError, ProjectTypeMismatchError } from '../errors.ts'
+import * as attempts from '../store/attempts.ts'
 import * as commandKeys from '../store/command-keys.ts'
 import * as jobs from '../store/jobs.ts'
+import * as queue from '../store/queue.ts'
 import type { ProcessingParts } from './context.ts'
 import { announceJob } from './end-job.ts'
 
@@ -15,7 +18,6 @@ export interface BuildCommand {
 }
 
 const operation = 'latex.compile.pdf/v1' satisfies Operation
-const retryFullQueueSeconds = 5
 
 /**
  * Reserves the key, freezes the project under its fence and admits the job, in one transaction: whatever is refused
@@ -36,7 +38,7 @@ export async function submitBuild(
   const options = { ...given.latex, entry_path: soundEntry(given.latex.entry_path) }
   const digest = sha256Hex(canonicalJson({ operation, project: given.projectId, options }))
   const key = { requesterId: viewerId, command: 'buildProject', key: given.idempotencyKey }
-  const result = await database.pool.transaction(async (transaction) => {
+  const result = await database.transaction('submit', async (transaction) => {
     await access.require(transaction, viewerId, 'project:submit', given.projectId)
     if (!isOffered(parts, operation)) throw new OperationUnavailableError(operation)
     const id = newId()
@@ -52,7 +54,10 @@ export async function submitBuild(
     requireEntry(snapshot, options.entry_path)
     await jobs.lockAdmission(transaction)
     if ((await jobs.countWaiting(transaction)) >= limits.queuedJobs) {
-      throw new QuotaExceededError('Too many jobs are waiting. Try again later.', retryFullQueueSeconds)
+      const startedLastMinute = await attempts.countStarted(transaction, 60)
+      const secondsToNextExpiry = await queue.secondsToNextExpiry(transaction)
+      const seconds = retryAfterSeconds({ startedLastMinute, secondsToNextExpiry })
+      throw new QuotaExceededError(`Too many jobs are waiting. Try again in ${seconds} s.`, seconds)
     }
     const job = await jobs.insertPreparing(transaction, {
       id,

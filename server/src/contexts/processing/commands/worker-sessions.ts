@@ -6,25 +6,27 @@ import type {
   SessionHeartbeatRequest,
   SessionHeartbeatResponse,
 } from '@platen/worker/protocol'
+import { Bell } from '../../../platform/bell.ts'
 import { newId, sha256Hex } from '../../../platform/ids.ts'
 import type { Worker } from '../../distribution/index.ts'
 import { WorkerRefusal } from '../errors.ts'
 import * as attempts from '../store/attempts.ts'
 import * as sessions from '../store/sessions.ts'
-import { capabilitiesTopic, type ProcessingParts, sessionTopic, workTopic } from './context.ts'
+import { capabilitiesTopic, type Engine, sessionTopic, workTopic } from './context.ts'
 import { once, type WorkerCall } from './replay.ts'
 
 /** A session that misses this many reports is not counted on; after ten times as many it is over. */
 const missedHeartbeats = 3
 const keepEndedSeconds = 24 * 3600
+const sweptAtOnce = 500
 
 export const liveSeconds = (limits: { sessionHeartbeatSeconds: number }): number =>
   limits.sessionHeartbeatSeconds * missedHeartbeats
 
 export class WorkerSessions {
-  readonly #parts: ProcessingParts
+  readonly #parts: Engine
 
-  constructor(parts: ProcessingParts) {
+  constructor(parts: Engine) {
     this.#parts = parts
   }
 
@@ -41,7 +43,7 @@ export class WorkerSessions {
   async authenticate(token: string): Promise<sessions.Session | null> {
     const [, id] = /^pws_([0-9a-f-]{36})\.[\w-]{43}$/.exec(token) ?? []
     if (!id || !timingSafeEqual(Buffer.from(token), Buffer.from(this.#token(id)))) return null
-    return sessions.findOpen(this.#parts.database.pool, id)
+    return this.#parts.book.find(id)
   }
 
   /** @throws {WorkerRefusal} for operations that this identity or deployment does not have */
@@ -50,7 +52,12 @@ export class WorkerSessions {
     const { limits } = deployment
     this.#requireScope(worker, request)
     const done = await once(this.#parts, call, async (transaction) => {
-      for (const old of await sessions.endOfInstance(transaction, worker.name, request.instance_id)) {
+      await sessions.lockInstance(transaction, worker.name, request.instance_id)
+      const replaced = await sessions.listOfInstance(transaction, worker.name, request.instance_id)
+      for (const old of replaced) {
+        // A claim that is under way for it comes before, and is ended with the others; a later one finds it closed.
+        await sessions.lockProcessors(transaction, old)
+        await sessions.end(transaction, old)
         await attempts.expireLeases(transaction, old)
       }
       const id = newId()
@@ -62,7 +69,11 @@ export class WorkerSessions {
         executor,
       })
       for (const processor of request.processors) await sessions.insertProcessor(transaction, id, processor)
-      return { response: { session_id: id }, after: () => signals.announce(capabilitiesTopic) }
+      const after = () => {
+        signals.announce(capabilitiesTopic)
+        for (const old of replaced) signals.announce(sessionTopic(old))
+      }
+      return { response: { session_id: id }, after }
     })
     const { session_id } = (done as NonNullable<typeof done>).response
     return {
@@ -74,34 +85,75 @@ export class WorkerSessions {
     }
   }
 
-  /** Repeating it is harmless, so it is not stored. */
-  async heartbeat(session: sessions.Session, request: SessionHeartbeatRequest): Promise<SessionHeartbeatResponse> {
-    const { database, signals } = this.#parts
-    await sessions.hear(database.pool, session.id)
-    for (const health of request.processors) {
-      const changed = await sessions.updateHealth(database.pool, session.id, health)
-      if (changed) {
-        signals.announce(capabilitiesTopic)
-        signals.announce(workTopic(health.operation))
+  /**
+   * Notes that the session lives, and tells it to drain or which claims to cancel: at once if it was not told yet, else
+   * when that changes or the wait it asked for is over. Repeating it is harmless, so it is not stored.
+   *
+   * @throws {WorkerRefusal} `session_lost`
+   */
+  async heartbeat(
+    session: sessions.Session,
+    request: SessionHeartbeatRequest,
+    signal: AbortSignal,
+  ): Promise<SessionHeartbeatResponse> {
+    const { book, deployment } = this.#parts
+    const wait = Math.min(request.wait_seconds ?? 0, deployment.limits.sessionHeartbeatSeconds)
+    const deadline = performance.now() + wait * 1000
+    book.hear(session.id)
+    await this.#noteHealth(session.id, request.processors)
+    const bell = new Bell()
+    const onAbort = () => bell.ring()
+    signal.addEventListener('abort', onAbort)
+    const unwatch = book.watch(session.id, bell)
+    try {
+      for (;;) {
+        bell.reset()
+        const now = await book.find(session.id)
+        if (!now) throw new WorkerRefusal('session_lost', 'This session is over. Open another.')
+        const left = deadline - performance.now()
+        const untold = book.untold(now)
+        if (untold.length > 0 || left <= 0 || signal.aborted) {
+          book.tell(session.id, untold)
+          book.hear(session.id)
+          return { draining: now.draining, cancelled_claims: [...now.cancelledClaims] }
+        }
+        await bell.wait(left)
       }
-    }
-    return {
-      draining: session.draining,
-      cancelled_claims: [...(await attempts.listCancelled(database.pool, session.id))],
+    } finally {
+      unwatch()
+      signal.removeEventListener('abort', onAbort)
     }
   }
 
+  async #noteHealth(id: string, processors: SessionHeartbeatRequest['processors']): Promise<void> {
+    const { book, database, signals } = this.#parts
+    for (const health of processors) {
+      if (!book.isNewHealth(id, health.operation, `${health.healthy} ${health.reason}`)) continue
+      if (!(await sessions.updateHealth(database.pool, id, health))) continue
+      signals.announce(capabilitiesTopic)
+      signals.announce(sessionTopic(id))
+      if (health.healthy) signals.announce(workTopic(health.operation))
+    }
+  }
+
+  /** From its answer on the session gets no claim more: one that is under way is waited for. */
   async drain(session: sessions.Session): Promise<{ draining: true }> {
-    await sessions.drain(this.#parts.database.pool, session.id)
-    this.#parts.signals.announce(capabilitiesTopic)
-    this.#parts.signals.announce(sessionTopic(session.id))
+    const { database, signals } = this.#parts
+    await database.transaction('drain', async (transaction) => {
+      await sessions.lockProcessors(transaction, session.id)
+      await sessions.drain(transaction, session.id)
+    })
+    signals.announce(capabilitiesTopic)
+    signals.announce(sessionTopic(session.id))
     return { draining: true }
   }
 
   sweep(): Promise<number> {
     const { database, deployment } = this.#parts
     const silent = liveSeconds(deployment.limits) * 10
-    return database.pool.transaction((transaction) => sessions.sweep(transaction, silent, keepEndedSeconds))
+    return database.transaction('sweep-sessions', (transaction) =>
+      sessions.sweep(transaction, silent, keepEndedSeconds, sweptAtOnce),
+    )
   }
 
   #token(sessionId: string): string {

@@ -27,3 +27,19 @@ export function waitingReason(waiting: Waiting, limits: ActiveLimits): WaitingRe
   if (waiting.projectActive >= limits.activePerProject) return 'project_limit'
   return waiting.free ? null : 'capacity'
 }
+
+export interface LineSpeed {
+  /** Attempts that began within the last minute. */
+  readonly startedLastMinute: number
+  /** Until the first waiting job gives up, or null if none waits in line. */
+  readonly secondsToNextExpiry: number | null
+}
+
+const longestRetrySeconds = 60
+
+/** When a full line will have room again, in whole seconds: as it has moved lately, or when the first who waits gives up. */
+export function retryAfterSeconds({ startedLastMinute, secondsToNextExpiry }: LineSpeed): number {
+  const byClaims = startedLastMinute > 0 ? 60 / startedLastMinute : longestRetrySeconds
+  const soonest = Math.min(byClaims, secondsToNextExpiry ?? longestRetrySeconds, longestRetrySeconds)
+  return Math.max(1, Math.ceil(soonest))
+}

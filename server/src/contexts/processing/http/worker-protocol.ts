@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { type ProblemCode, problemStatuses, protocolBase, type Route, routes } from '@platen/worker/protocol'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { isDatabaseDown } from '../../../platform/database.ts'
 import type { Worker } from '../../distribution/index.ts'
 import { type Processing, type Session, type WorkerCall, WorkerRefusal } from '../index.ts'
 
@@ -30,7 +31,7 @@ export function mountWorkerProtocol(server: FastifyInstance, processing: Process
   const { attempts, sessions } = processing
   const handlers: Handlers = {
     openSession: ({ worker, body, call }) => sessions.open(worker, body, call),
-    sessionHeartbeat: ({ session, body }) => sessions.heartbeat(session, body),
+    sessionHeartbeat: ({ session, body, signal }) => sessions.heartbeat(session, body, signal),
     drainSession: ({ session }) => sessions.drain(session),
     acquire: ({ session, body, call, signal }) => processing.acquire(session, body, call, signal),
     claimHeartbeat: ({ session, claimId }) => attempts.heartbeat(session, claimId),
@@ -179,6 +180,9 @@ function asRefusal(error: FastifyError | WorkerRefusal): WorkerRefusal {
   if (error.code === 'ECONNRESET' || error.code === 'ERR_STREAM_PREMATURE_CLOSE') {
     return new WorkerRefusal('length_mismatch', 'The connection ended before all bytes had come.')
   }
+  if (isDatabaseDown(error)) {
+    return new WorkerRefusal('database_unavailable', 'The database does not run. Repeat the call with the same key.', 1)
+  }
   return new WorkerRefusal('internal', `The call failed and had no effect. Repeat it with the same key.`)
 }
 
@@ -197,5 +201,6 @@ const titles: Readonly<Record<ProblemCode, string>> = {
   length_mismatch: 'Length mismatch',
   result_incomplete: 'Result incomplete',
   payload_too_large: 'Payload too large',
+  database_unavailable: 'Database unavailable',
   internal: 'Internal error',
 }

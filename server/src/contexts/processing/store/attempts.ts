@@ -42,28 +42,47 @@ export const insert = (
       (claim_id, job_id, number, operation, requester_id, project_id, session_id, contract, lease_expires_at)
     VALUES (
       ${attempt.claimId}, ${attempt.jobId}, ${attempt.number}, ${attempt.operation}, ${attempt.requesterId},
-      ${attempt.projectId}, ${attempt.sessionId}, ${attempt.contract}, now() + make_interval(secs => ${attempt.leaseSeconds})
+      ${attempt.projectId}, ${attempt.sessionId}, ${attempt.contract}, clock_timestamp() + make_interval(secs => ${attempt.leaseSeconds})
     )`)
 
 /** The attempt while its claim holds for this session; without a lock. */
-export const findCurrent = (reader: Reader, claimId: string, sessionId: string): Promise<Attempt | null> =>
+export const findCurrent = (
+  reader: Reader,
+  claimId: string,
+  sessionId: string,
+  leaseSeconds: number,
+): Promise<Attempt | null> =>
   reader.maybeOne(sql.type(attemptRow)`
     SELECT ${columns} FROM processing.attempt
-    WHERE claim_id = ${claimId} AND session_id = ${sessionId} AND ended_at IS NULL AND lease_expires_at > now()`)
+    WHERE claim_id = ${claimId}
+      AND session_id = ${sessionId}
+      AND ended_at IS NULL
+      AND processing.lease_holds(lease_expires_at, ${leaseSeconds})`)
 
-/** Holds the claim; call it after the job's row is held. */
-export const lockCurrent = (transaction: Transaction, claimId: string, sessionId: string): Promise<Attempt | null> =>
-  transaction.maybeOne(sql.type(attemptRow)`
-    SELECT ${columns} FROM processing.attempt
-    WHERE claim_id = ${claimId} AND session_id = ${sessionId} AND ended_at IS NULL AND lease_expires_at > now()
-    FOR NO KEY UPDATE`)
+const heldJob = z.object({ jobId: z.uuid().nullable() })
 
-/** Keeps the claim from ending until the transaction does. */
-export const holdCurrent = (transaction: Transaction, claimId: string, sessionId: string): Promise<Attempt | null> =>
-  transaction.maybeOne(sql.type(attemptRow)`
-    SELECT ${columns} FROM processing.attempt
-    WHERE claim_id = ${claimId} AND session_id = ${sessionId} AND ended_at IS NULL AND lease_expires_at > now()
-    FOR SHARE`)
+/** Holds a claim's job and then its attempt, and compares when both are held. @returns the job, or null for a lost claim */
+export const hold = (
+  transaction: Transaction,
+  claimId: string,
+  sessionId: string,
+  leaseSeconds: number,
+): Promise<string | null> =>
+  transaction.oneFirst(sql.type(heldJob)`
+    SELECT processing.hold_claim(${claimId}, ${sessionId}, ${leaseSeconds}) AS "jobId"`)
+
+/** Keeps a claim from ending until the transaction does. @returns its job, or null for a lost claim */
+export const share = (
+  transaction: Transaction,
+  claimId: string,
+  sessionId: string,
+  leaseSeconds: number,
+): Promise<string | null> =>
+  transaction.oneFirst(sql.type(heldJob)`
+    SELECT processing.share_claim(${claimId}, ${sessionId}, ${leaseSeconds}) AS "jobId"`)
+
+export const find = (reader: Reader, claimId: string): Promise<Attempt | null> =>
+  reader.maybeOne(sql.type(attemptRow)`SELECT ${columns} FROM processing.attempt WHERE claim_id = ${claimId}`)
 
 export const renew = async (
   reader: Reader,
@@ -73,12 +92,12 @@ export const renew = async (
 ): Promise<{ cancelRequested: boolean } | null> =>
   reader.maybeOne(sql.type(z.object({ cancelRequested: z.boolean() }))`
     UPDATE processing.attempt
-    SET lease_expires_at = now() + make_interval(secs => ${leaseSeconds})
+    SET lease_expires_at = clock_timestamp() + make_interval(secs => ${leaseSeconds})
     FROM processing.job
     WHERE attempt.claim_id = ${claimId}
       AND attempt.session_id = ${sessionId}
       AND attempt.ended_at IS NULL
-      AND attempt.lease_expires_at > now()
+      AND processing.lease_holds(attempt.lease_expires_at, ${leaseSeconds})
       AND job.id = attempt.job_id
     RETURNING job.cancel_requested_at IS NOT NULL AS "cancelRequested"`)
 
@@ -94,25 +113,40 @@ export const end = (
     SET ended_at = now(), outcome = ${outcome}, failure = ${failure === null ? null : sql.jsonb(failure as never)}
     WHERE claim_id = ${claimId} AND ended_at IS NULL`)
 
-export const listCancelled = (reader: Reader, sessionId: string): Promise<readonly string[]> =>
-  reader.anyFirst(sql.type(z.object({ claimId: z.uuid() }))`
-    SELECT attempt.claim_id AS "claimId"
-    FROM processing.attempt
-    JOIN processing.job ON job.id = attempt.job_id
-    WHERE attempt.session_id = ${sessionId} AND attempt.ended_at IS NULL AND job.cancel_requested_at IS NOT NULL`)
-
-export const listLeaseExpired = (reader: Reader): Promise<readonly Attempt[]> =>
+/** Open attempts whose lease is over, at most `most`. */
+export const listLeaseExpired = (reader: Reader, leaseSeconds: number, most: number): Promise<readonly Attempt[]> =>
   reader.any(sql.type(attemptRow)`
-    SELECT ${columns} FROM processing.attempt WHERE ended_at IS NULL AND lease_expires_at < now() LIMIT 100`)
-
-export const lockLeaseExpired = (transaction: Transaction, claimId: string): Promise<Attempt | null> =>
-  transaction.maybeOne(sql.type(attemptRow)`
     SELECT ${columns} FROM processing.attempt
-    WHERE claim_id = ${claimId} AND ended_at IS NULL AND lease_expires_at < now()
-    FOR NO KEY UPDATE`)
+    WHERE ended_at IS NULL AND NOT processing.lease_holds(lease_expires_at, ${leaseSeconds})
+    LIMIT ${most}`)
 
-/** Ends the leases of a session that was replaced; the reaper settles its attempts. */
+/** Holds an attempt; call it after its job's row is held. @returns whether it is open */
+export const lockOpen = (transaction: Transaction, claimId: string): Promise<Attempt | null> =>
+  transaction.maybeOne(sql.type(attemptRow)`
+    SELECT ${columns} FROM processing.attempt WHERE claim_id = ${claimId} AND ended_at IS NULL FOR NO KEY UPDATE`)
+
+/** Whether the lease is over; asked when the attempt is held, for it may have been renewed meanwhile. */
+export const isLeaseOver = (transaction: Transaction, claimId: string, leaseSeconds: number): Promise<boolean> =>
+  transaction.exists(sql.unsafe`
+    SELECT 1 FROM processing.attempt
+    WHERE claim_id = ${claimId} AND NOT processing.lease_holds(lease_expires_at, ${leaseSeconds})`)
+
+/** The session that holds a job's open attempt, if any. */
+export const findSession = (reader: Reader, jobId: string): Promise<string | null> =>
+  reader.maybeOneFirst(sql.type(z.object({ sessionId: z.uuid() }))`
+    SELECT session_id AS "sessionId" FROM processing.attempt WHERE job_id = ${jobId} AND ended_at IS NULL`)
+
+/** How many attempts began within the last `seconds`: how fast the line moves. */
+export const countStarted = (reader: Reader, seconds: number): Promise<number> =>
+  reader.oneFirst(sql.type(z.object({ count: z.int() }))`
+    SELECT count(*) AS count FROM processing.attempt WHERE started_at > now() - make_interval(secs => ${seconds})`)
+
+/**
+ * Ends the leases of a session that was replaced, beyond any amnesty; the reaper settles its attempts.
+ *
+ * @remarks the claims are of a process that said itself that it has them no more
+ */
 export const expireLeases = (transaction: Transaction, sessionId: string): Promise<unknown> =>
   transaction.query(sql.unsafe`
-    UPDATE processing.attempt SET lease_expires_at = now() - interval '1 microsecond'
-    WHERE session_id = ${sessionId} AND ended_at IS NULL AND lease_expires_at > now()`)
+    UPDATE processing.attempt SET lease_expires_at = '-infinity'
+    WHERE session_id = ${sessionId} AND ended_at IS NULL`)

@@ -24,6 +24,15 @@ export const find = (reader: Reader, { requesterId, command, key }: Omit<Command
     FROM processing.command_key
     WHERE requester_id = ${requesterId} AND command = ${command} AND key = ${key}`)
 
-export const removeOlderThan = (reader: Reader, seconds: number): Promise<unknown> =>
-  reader.query(sql.unsafe`
-    DELETE FROM processing.command_key WHERE created_at < now() - make_interval(secs => ${seconds})`)
+export const removeOlderThan = async (reader: Reader, seconds: number, most: number): Promise<number> => {
+  const { rowCount } = await reader.query(sql.unsafe`
+    DELETE FROM processing.command_key WHERE (requester_id, command, key) IN (
+      SELECT requester_id, command, key FROM processing.command_key
+      WHERE created_at < now() - make_interval(secs => ${seconds}) ORDER BY created_at LIMIT ${most}
+    )`)
+  return rowCount
+}
+
+/** A key must not outlive the job that it stands for. */
+export const removeOfJob = (transaction: Transaction, jobId: string): Promise<unknown> =>
+  transaction.query(sql.unsafe`DELETE FROM processing.command_key WHERE job_id = ${jobId}`)

@@ -140,7 +140,9 @@ export async function move(
           sql.fragment`finalization_expires_at = now() + make_interval(secs => ${changes.finalization.seconds})`,
         ]
       : [sql.fragment`finalization_token = NULL, finalization_expires_at = NULL`]),
+    ...(job.state === 'preparing' ? [sql.fragment`preparer_expires_at = NULL`] : []),
     ...(terminal ? [sql.fragment`finished_at = now()`] : []),
+    ...(terminal && changes.delaySeconds === undefined ? [sql.fragment`claimable_at = NULL`] : []),
     ...(changes.input
       ? [
           sql.fragment`input_sha256 = ${changes.input.sha256}, input_byte_length = ${changes.input.byteLength}, input_digest = ${changes.input.digest}`,
@@ -189,7 +191,7 @@ export const countWaiting = (reader: Reader): Promise<number> =>
   reader.oneFirst(sql.type(z.object({ count: z.int() }))`
     SELECT
       (SELECT coalesce(sum(depth), 0)::bigint FROM processing.turn)
-      + (SELECT count(*) FROM processing.job WHERE state = 'preparing')
+      + (SELECT count(*) FROM processing.job WHERE preparer_expires_at IS NOT NULL AND finished_at IS NULL)
       + (SELECT count(*) FROM processing.job WHERE claimable_at IS NOT NULL AND state = 'queued') AS count`)
 
 export interface WaitingFacts {
@@ -206,8 +208,8 @@ export const findWaitingFacts = (reader: Reader, ids: readonly string[]): Promis
     SELECT
       id,
       coalesce(claimable_at > now(), false) AS "backingOff",
-      (SELECT count(*) FROM processing.attempt WHERE attempt.requester_id = job.requester_id AND ended_at IS NULL) AS "requesterActive",
-      (SELECT count(*) FROM processing.attempt WHERE attempt.project_id = job.project_id AND ended_at IS NULL) AS "projectActive"
+      (SELECT count(*) FROM processing.claim_slot WHERE claim_slot.requester_id = job.requester_id) AS "requesterActive",
+      (SELECT count(*) FROM processing.claim_slot WHERE claim_slot.project_id = job.project_id) AS "projectActive"
     FROM processing.job
     WHERE id = ANY (${sql.array([...ids], 'uuid')}) AND state = 'queued'`)
 
@@ -218,7 +220,7 @@ export const takeFinalization = (reader: Reader, id: string, token: string, seco
     SET finalization_token = ${token}, finalization_expires_at = now() + make_interval(secs => ${seconds})
     WHERE id = ${id}
       AND state = 'finalizing'
-      AND (finalization_expires_at IS NULL OR finalization_expires_at < now())
+      AND finalization_expires_at < now()
     RETURNING ${columns}`)
 
 /** The job if this token still holds its finalization; its row is held. */
@@ -238,26 +240,29 @@ export const takePreparation = (reader: Reader, id: string, seconds: number): Pr
 
 const idRow = z.object({ id: z.uuid() })
 
-export const listSilentPreparations = (reader: Reader): Promise<readonly string[]> =>
+/** Lists of what is due; `most` bounds a pass, and the next pass goes on. */
+export const listSilentPreparations = (reader: Reader, most: number): Promise<readonly string[]> =>
   reader.anyFirst(sql.type(idRow)`
     SELECT id FROM processing.job
-    WHERE state = 'preparing' AND preparer_expires_at < now() AND prepare_expires_at > now()
-    LIMIT 100`)
+    WHERE preparer_expires_at < now() AND finished_at IS NULL AND state = 'preparing' AND prepare_expires_at > now()
+    LIMIT ${most}`)
 
-export const listAbandonedPreparations = (reader: Reader): Promise<readonly string[]> =>
+export const listAbandonedPreparations = (reader: Reader, most: number): Promise<readonly string[]> =>
   reader.anyFirst(sql.type(idRow)`
-    SELECT id FROM processing.job WHERE state = 'preparing' AND prepare_expires_at < now() LIMIT 100`)
+    SELECT id FROM processing.job
+    WHERE preparer_expires_at IS NOT NULL AND finished_at IS NULL AND state = 'preparing' AND prepare_expires_at < now()
+    LIMIT ${most}`)
 
-export const listWaitExpired = (reader: Reader): Promise<readonly string[]> =>
-  reader.anyFirst(sql.type(idRow)`
-    SELECT id FROM processing.job WHERE state = 'queued' AND queue_expires_at < now() LIMIT 100`)
+export const listWaitExpired = (reader: Reader, most: number): Promise<readonly string[]> =>
+  reader.anyFirst(sql.type(z.object({ jobId: z.uuid() }))`
+    SELECT job_id AS "jobId" FROM processing.queue_entry WHERE expires_at < now() LIMIT ${most}`)
 
 /** Jobs whose back-off is over. */
-export const listRested = (reader: Reader): Promise<readonly string[]> =>
+export const listRested = (reader: Reader, most: number): Promise<readonly string[]> =>
   reader.anyFirst(sql.type(idRow)`
     SELECT id FROM processing.job
     WHERE claimable_at IS NOT NULL AND claimable_at <= now() AND state = 'queued'
-    LIMIT 500`)
+    LIMIT ${most}`)
 
 /** Ends the back-off of a job that is still waiting and whose time has come. The caller holds the row. */
 export const endBackoff = async (transaction: Transaction, id: string): Promise<boolean> => {
@@ -267,11 +272,19 @@ export const endBackoff = async (transaction: Transaction, id: string): Promise<
   return rowCount === 1
 }
 
-export const listUnfinalized = (reader: Reader): Promise<readonly string[]> =>
+export const listUnfinalized = (reader: Reader, most: number): Promise<readonly string[]> =>
   reader.anyFirst(sql.type(idRow)`
-    SELECT id FROM processing.job
-    WHERE state = 'finalizing' AND (finalization_expires_at IS NULL OR finalization_expires_at < now())
-    LIMIT 100`)
+    SELECT id FROM processing.job WHERE finalization_expires_at < now() AND state = 'finalizing' LIMIT ${most}`)
+
+/** Jobs that ended more than `seconds` ago. */
+export const listPastRetention = (reader: Reader, seconds: number, most: number): Promise<readonly string[]> =>
+  reader.anyFirst(sql.type(idRow)`
+    SELECT id FROM processing.job WHERE finished_at < now() - make_interval(secs => ${seconds})
+    ORDER BY finished_at LIMIT ${most}`)
+
+/** Forgets an ended job with its attempts, artifacts and history. */
+export const remove = (transaction: Transaction, id: string): Promise<unknown> =>
+  transaction.query(sql.unsafe`DELETE FROM processing.job WHERE id = ${id} AND finished_at IS NOT NULL`)
 
 /** Rechecks under the row's lock what a list said without it. */
 export const isPastWait = (transaction: Transaction, id: string): Promise<boolean> =>
@@ -316,11 +329,29 @@ export const page = (
     LIMIT ${limit}`)
 }
 
+/** Unfinished jobs by operation and state, counted without reading the line: a requester's turn knows its length. */
 export const measureStates = (reader: Reader) =>
   reader.any(sql.type(
     z.object({ operation: z.string(), state: z.enum(jobStates), count: z.int(), oldestSeconds: z.number() }),
   )`
-    SELECT operation, state, count(*) AS count, extract(epoch FROM now() - min(created_at))::float8 AS "oldestSeconds"
-    FROM processing.job
-    WHERE state IN ('preparing', 'queued', 'running', 'finalizing')
-    GROUP BY operation, state`)
+    WITH moving AS (
+      SELECT operation, state, created_at FROM processing.job
+      WHERE preparer_expires_at IS NOT NULL AND finished_at IS NULL AND state = 'preparing'
+      UNION ALL
+      SELECT operation, state, created_at FROM processing.job WHERE claimable_at IS NOT NULL AND state = 'queued'
+      UNION ALL
+      SELECT operation, state, created_at FROM processing.job
+      WHERE finalization_expires_at IS NOT NULL AND state = 'finalizing'
+      UNION ALL
+      SELECT attempt.operation, 'running', job.created_at
+      FROM processing.attempt JOIN processing.job ON job.id = attempt.job_id WHERE attempt.ended_at IS NULL
+    ), counted AS (
+      SELECT operation, state, count(*) AS count, min(created_at) AS oldest FROM moving GROUP BY 1, 2
+      UNION ALL
+      SELECT operation, 'queued', sum(depth)::bigint,
+        (SELECT created_at FROM processing.job WHERE seq = min(head_seq))
+      FROM processing.turn GROUP BY operation
+    )
+    SELECT operation, state, sum(count)::bigint AS count,
+      coalesce(extract(epoch FROM now() - min(oldest)), 0)::float8 AS "oldestSeconds"
+    FROM counted GROUP BY operation, state`)

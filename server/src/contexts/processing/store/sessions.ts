@@ -2,24 +2,62 @@ import { type Operation, operations, type ProcessorRegistration } from '@platen/
 import { z } from 'zod'
 import { type Reader, sql, type Transaction } from '../../../platform/database.ts'
 
-const sessionRow = z.object({ id: z.uuid(), workerName: z.string(), draining: z.boolean() })
+const sessionRow = z.object({
+  id: z.uuid(),
+  workerName: z.string(),
+  draining: z.boolean(),
+  /** Claims whose jobs were asked to cancel. */
+  cancelledClaims: z.array(z.uuid()),
+  openClaims: z.int(),
+})
 export type Session = z.infer<typeof sessionRow>
 
-const columns = sql.fragment`id, worker_name AS "workerName", draining_since IS NOT NULL AS draining`
+const columns = sql.fragment`
+  session.id,
+  session.worker_name AS "workerName",
+  session.draining_since IS NOT NULL AS draining,
+  ARRAY (
+    SELECT attempt.claim_id FROM processing.attempt JOIN processing.job ON job.id = attempt.job_id
+    WHERE attempt.session_id = session.id AND attempt.ended_at IS NULL AND job.cancel_requested_at IS NOT NULL
+  ) AS "cancelledClaims",
+  (SELECT count(*) FROM processing.attempt WHERE attempt.session_id = session.id AND attempt.ended_at IS NULL) AS "openClaims"`
 
-export const findOpen = (reader: Reader, id: string): Promise<Session | null> =>
-  reader.maybeOne(sql.type(sessionRow)`SELECT ${columns} FROM processing.session WHERE id = ${id} AND ended_at IS NULL`)
+/** Those of `ids` that are open. */
+export const findOpen = (reader: Reader, ids: readonly string[]): Promise<readonly Session[]> =>
+  reader.any(sql.type(sessionRow)`
+    SELECT ${columns} FROM processing.session WHERE id = ANY (${sql.array([...ids], 'uuid')}) AND ended_at IS NULL`)
 
-/** @returns the ids of the sessions that end by it */
-export const endOfInstance = (
-  transaction: Transaction,
-  workerName: string,
-  instanceId: string,
-): Promise<readonly string[]> =>
-  transaction.anyFirst(sql.type(z.object({ id: z.uuid() }))`
-    UPDATE processing.session SET ended_at = now()
-    WHERE worker_name = ${workerName} AND instance_id = ${instanceId} AND ended_at IS NULL
-    RETURNING id`)
+/** Writes that these were heard of, in one statement for all. @returns those of them that are open */
+export const hear = (reader: Reader, ids: readonly string[]): Promise<readonly Session[]> =>
+  reader.any(sql.type(sessionRow)`
+    WITH heard AS (
+      UPDATE processing.session SET heard_at = now()
+      WHERE id = ANY (${sql.array([...ids], 'uuid')}) AND ended_at IS NULL
+      RETURNING id
+    )
+    SELECT ${columns} FROM processing.session JOIN heard USING (id)`)
+
+/**
+ * Holds all processors of a session. The claim path starts with one of these rows: who holds them knows that no claim
+ * is under way, and that one which comes later sees what was done.
+ */
+export const lockProcessors = (transaction: Transaction, sessionId: string): Promise<unknown> =>
+  transaction.query(sql.unsafe`
+    SELECT 1 FROM processing.session_processor WHERE session_id = ${sessionId} ORDER BY operation FOR NO KEY UPDATE`)
+
+/** One registration of a worker process at a time, so that a new session finds the one that it replaces. */
+export const lockInstance = (transaction: Transaction, workerName: string, instanceId: string): Promise<unknown> =>
+  transaction.query(sql.unsafe`
+    SELECT pg_advisory_xact_lock(hashtextextended(${`processing.instance:${workerName}:${instanceId}`}, 0))`)
+
+/** Open sessions of one worker process. */
+export const listOfInstance = (reader: Reader, workerName: string, instanceId: string): Promise<readonly string[]> =>
+  reader.anyFirst(sql.type(z.object({ id: z.uuid() }))`
+    SELECT id FROM processing.session
+    WHERE worker_name = ${workerName} AND instance_id = ${instanceId} AND ended_at IS NULL`)
+
+export const end = (transaction: Transaction, id: string): Promise<unknown> =>
+  transaction.query(sql.unsafe`UPDATE processing.session SET ended_at = now() WHERE id = ${id} AND ended_at IS NULL`)
 
 export const insert = (
   transaction: Transaction,
@@ -41,9 +79,6 @@ export const insertProcessor = (
       ${processor.slots}, ${sql.jsonb(processor.facts as never)}
     )`)
 
-export const hear = (reader: Reader, id: string): Promise<unknown> =>
-  reader.query(sql.unsafe`UPDATE processing.session SET heard_at = now() WHERE id = ${id} AND ended_at IS NULL`)
-
 /** @returns whether anything changed */
 export const updateHealth = async (
   reader: Reader,
@@ -62,21 +97,22 @@ export const drain = (reader: Reader, id: string): Promise<unknown> =>
     UPDATE processing.session SET draining_since = coalesce(draining_since, now()) WHERE id = ${id} AND ended_at IS NULL`)
 
 /** Where the claim path starts: one session's processor, held against its own other claims. */
-export const lockProcessor = (
+export const lockProcessor = async (
   transaction: Transaction,
   sessionId: string,
   operation: Operation,
-): Promise<{ slots: number; contract: string } | null> =>
-  transaction.maybeOne(sql.type(z.object({ slots: z.int(), contract: z.string() }))`
-    SELECT session_processor.slots, session_processor.contract
-    FROM processing.session_processor
-    JOIN processing.session ON session.id = session_processor.session_id
-    WHERE session_processor.session_id = ${sessionId}
-      AND session_processor.operation = ${operation}
-      AND session_processor.healthy
-      AND session.ended_at IS NULL
-      AND session.draining_since IS NULL
-    FOR NO KEY UPDATE OF session_processor`)
+): Promise<{ slots: number; contract: string } | null> => {
+  const processor = await transaction.maybeOne(sql.type(z.object({ slots: z.int(), contract: z.string() }))`
+    SELECT slots, contract FROM processing.session_processor
+    WHERE session_id = ${sessionId} AND operation = ${operation} AND healthy
+    FOR NO KEY UPDATE`)
+  // Asked when the row is held: whoever drains or ends a session holds it first.
+  const takes =
+    processor !== null &&
+    (await transaction.exists(sql.unsafe`
+      SELECT 1 FROM processing.session WHERE id = ${sessionId} AND ended_at IS NULL AND draining_since IS NULL`))
+  return takes ? processor : null
+}
 
 const processorRow = z.object({
   operation: z.enum(operations),
@@ -109,10 +145,8 @@ export const listServed = (
       session_processor.operation,
       bool_or(
         session_processor.slots > (
-          SELECT count(*) FROM processing.attempt
-          WHERE attempt.session_id = session.id
-            AND attempt.operation = session_processor.operation
-            AND attempt.ended_at IS NULL
+          SELECT count(*) FROM processing.claim_slot
+          WHERE claim_slot.session_id = session.id AND claim_slot.operation = session_processor.operation
         )
       ) AS free
     FROM processing.session_processor
@@ -123,12 +157,24 @@ export const listServed = (
       AND session_processor.healthy
     GROUP BY session_processor.operation`)
 
-/** Ends what has been silent for so long that its process is gone, and forgets what ended long ago. */
-export const sweep = async (transaction: Transaction, silentSeconds: number, keepSeconds: number): Promise<number> => {
+/** Ends what has been silent for so long that its process is gone, and forgets what ended long ago; `most` of each. */
+export const sweep = async (
+  transaction: Transaction,
+  silentSeconds: number,
+  keepSeconds: number,
+  most: number,
+): Promise<number> => {
   const { rowCount } = await transaction.query(sql.unsafe`
     UPDATE processing.session SET ended_at = now()
-    WHERE ended_at IS NULL AND heard_at < now() - make_interval(secs => ${silentSeconds})`)
+    WHERE id IN (
+      SELECT id FROM processing.session
+      WHERE ended_at IS NULL AND heard_at < now() - make_interval(secs => ${silentSeconds})
+      LIMIT ${most} FOR NO KEY UPDATE SKIP LOCKED
+    )`)
   await transaction.query(sql.unsafe`
-    DELETE FROM processing.session WHERE ended_at < now() - make_interval(secs => ${keepSeconds})`)
+    DELETE FROM processing.session WHERE id IN (
+      SELECT id FROM processing.session WHERE ended_at < now() - make_interval(secs => ${keepSeconds})
+      LIMIT ${most} FOR UPDATE SKIP LOCKED
+    )`)
   return rowCount
 }

@@ -72,3 +72,13 @@ export const listDelivered = (reader: Reader, jobId: string): Promise<readonly (
 
 export const remove = (transaction: Transaction, claimId: string): Promise<unknown> =>
   transaction.query(sql.unsafe`DELETE FROM processing.staging WHERE claim_id = ${claimId}`)
+
+/** Claims that ended and have staged files which no finalizer will come for. */
+export const listOrphanClaims = (reader: Reader, most: number): Promise<readonly string[]> =>
+  reader.anyFirst(sql.type(z.object({ claimId: z.uuid() }))`
+    SELECT DISTINCT staging.claim_id AS "claimId"
+    FROM processing.staging
+    JOIN processing.attempt ON attempt.claim_id = staging.claim_id
+    JOIN processing.job ON job.id = attempt.job_id
+    WHERE attempt.ended_at IS NOT NULL AND (attempt.outcome <> 'delivered' OR job.finished_at IS NOT NULL)
+    LIMIT ${most}`)

@@ -100,7 +100,7 @@ export class Files {
   /** @returns the deleted path @throws {NotFoundError} @throws {ValidationError} if there is no such file */
   async remove(viewerId: string, projectId: string, path: string): Promise<string> {
     const { access, blobs, collaboration, database } = this.#parts
-    return database.pool.transaction(async (transaction) => {
+    return database.transaction('delete-file', async (transaction) => {
       await access.require(transaction, viewerId, 'project:write', projectId)
       await this.#projects.lock(transaction, projectId)
       const file = await this.#existing(transaction, projectId, path)
@@ -124,7 +124,7 @@ export class Files {
     change: (transaction: Transaction) => Promise<files.FileRow>,
   ): Promise<ProjectFile> {
     const { access, database } = this.#parts
-    const row = await database.pool.transaction(async (transaction) => {
+    const row = await database.transaction('change-file', async (transaction) => {
       await access.require(transaction, viewerId, 'project:write', projectId)
       await this.#projects.lock(transaction, projectId)
       return change(transaction)

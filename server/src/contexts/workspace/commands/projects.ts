@@ -39,7 +39,7 @@ export class Projects {
     const { idempotencyKey, name, type } = given
     const digest = sha256Hex(canonicalJson({ name, type, settings: { ...settings } }))
     const scope = { principalId: viewerId, command: 'createProject', key: idempotencyKey }
-    return this.#parts.database.pool.transaction(async (transaction) => {
+    return this.#parts.database.transaction('create-project', async (transaction) => {
       const id = newId()
       if (!(await commandKeys.reserve(transaction, { ...scope, digest, projectId: id }))) {
         const first = await commandKeys.find(transaction, scope)
@@ -58,7 +58,7 @@ export class Projects {
     projectId: string,
     given: Partial<projects.ProjectSettings>,
   ): Promise<projects.Project> {
-    return this.#parts.database.pool.transaction(async (transaction) => {
+    return this.#parts.database.transaction('update-project', async (transaction) => {
       await this.#parts.access.require(transaction, viewerId, 'project:write', projectId)
       const project = await this.lock(transaction, projectId)
       const { engine, entryPath, sourceEpoch } = { ...project, ...given }
@@ -70,7 +70,7 @@ export class Projects {
   /** Deletes the project for everyone. Jobs that captured it keep their input until they end; nothing of them is published. */
   async remove(viewerId: string, projectId: string): Promise<void> {
     const { access, blobs, collaboration, database } = this.#parts
-    await database.pool.transaction(async (transaction) => {
+    await database.transaction('delete-project', async (transaction) => {
       await access.require(transaction, viewerId, 'project:manage', projectId)
       await this.lock(transaction, projectId)
       for (const file of await files.listOfProjects(transaction, [projectId])) {

@@ -56,7 +56,7 @@ export class Uploads {
       }
       throw error
     }
-    const stored = await database.pool.transaction(async (transaction) => {
+    const stored = await database.transaction('store-upload', async (transaction) => {
       if (!(await uploads.markStored(transaction, upload.id))) return false
       await blobs.hold(transaction, `upload:${upload.id}`, [upload.sha256])
       return true
@@ -66,7 +66,7 @@ export class Uploads {
 
   async sweep(): Promise<number> {
     const { blobs, database } = this.#parts
-    return database.pool.transaction(async (transaction) => {
+    return database.transaction('sweep-uploads', async (transaction) => {
       const gone = await uploads.removeExpired(transaction)
       for (const id of gone) await blobs.release(transaction, `upload:${id}`)
       return gone.length
