@@ -93,9 +93,11 @@ BEGIN
   ON CONFLICT (operation, requester_id) DO UPDATE SET head_seq = least(t.head_seq, excluded.head_seq), depth = t.depth + 1;
 END $$;
 
--- The next job in line for a session: first in, first out among those whose requester and project have room. The caller
--- holds its session's processor row; every lock from here on is only tried for, so this path waits for nobody.
--- `busy` says that something was passed over only because another transaction had it, `full` that the session has no slot.
+-- The next job in line for a session: the oldest of those whose requester and project have room. It is found without
+-- locks, over one row a requester and one head a lane, and no further than the first that nothing younger can beat. Then
+-- what it needs is only tried for, so this path waits for nobody; what another transaction has is passed over. The caller
+-- holds its session's processor row. `busy` says that something was passed over so, `session_full` that the session has no
+-- slot.
 DROP FUNCTION processing.take_next(text, uuid, uuid, integer, integer, integer);
 CREATE FUNCTION processing.take_next(
   op text, session uuid, claim uuid, ceiling integer, requester_limit integer, project_limit integer,
@@ -105,6 +107,11 @@ SET enable_sort = off SET enable_seqscan = off SET enable_bitmapscan = off SET p
 DECLARE
   next_turn record;
   head record;
+  best_job uuid;
+  best_seq bigint;
+  best_requester uuid;
+  best_project uuid;
+  passed_over uuid[] := '{}';
   session_slot integer;
   requester_slot integer;
   project_slot integer;
@@ -115,40 +122,57 @@ BEGIN
     SELECT FROM processing.claim_slot c WHERE c.session_id = session AND c.operation = op AND c.session_slot = slot) LIMIT 1;
   session_full := session_slot IS NULL;
   IF session_full THEN RETURN; END IF;
-  FOR next_turn IN SELECT t.requester_id FROM processing.turn t WHERE t.operation = op ORDER BY t.head_seq LOOP
-    CONTINUE WHEN processing.free_requester_slot(next_turn.requester_id, requester_limit) IS NULL;
-    IF NOT pg_try_advisory_xact_lock(processing.requester_key(next_turn.requester_id)) THEN
+  LOOP
+    best_seq := NULL;
+    FOR next_turn IN SELECT t.requester_id, t.head_seq FROM processing.turn t WHERE t.operation = op ORDER BY t.head_seq LOOP
+      EXIT WHEN next_turn.head_seq >= best_seq;
+      CONTINUE WHEN next_turn.requester_id = ANY (passed_over)
+        OR processing.free_requester_slot(next_turn.requester_id, requester_limit) IS NULL;
+      FOR head IN
+        SELECT q.job_id, q.project_id, q.seq FROM processing.queue_entry q
+        WHERE q.operation = op AND q.requester_id = next_turn.requester_id AND q.lane_head ORDER BY q.seq
+      LOOP
+        EXIT WHEN head.seq >= best_seq;
+        CONTINUE WHEN head.job_id = ANY (passed_over) OR head.project_id = ANY (passed_over)
+          OR processing.free_project_slot(head.project_id, project_limit) IS NULL;
+        best_job := head.job_id;
+        best_seq := head.seq;
+        best_requester := next_turn.requester_id;
+        best_project := head.project_id;
+        EXIT;
+      END LOOP;
+    END LOOP;
+    IF best_seq IS NULL THEN RETURN; END IF;
+    -- The slots are counted again when nobody else can take one.
+    IF NOT pg_try_advisory_xact_lock(processing.requester_key(best_requester)) THEN
       busy := true;
+      passed_over := passed_over || best_requester;
       CONTINUE;
     END IF;
-    -- Again, now that nobody else can take one.
-    requester_slot := processing.free_requester_slot(next_turn.requester_id, requester_limit);
+    requester_slot := processing.free_requester_slot(best_requester, requester_limit);
     CONTINUE WHEN requester_slot IS NULL;
-    FOR head IN
-      SELECT q.job_id, q.project_id FROM processing.queue_entry q
-      WHERE q.operation = op AND q.requester_id = next_turn.requester_id AND q.lane_head ORDER BY q.seq
-    LOOP
-      CONTINUE WHEN processing.free_project_slot(head.project_id, project_limit) IS NULL;
-      IF NOT pg_try_advisory_xact_lock(processing.project_key(head.project_id)) THEN
-        busy := true;
-        CONTINUE;
-      END IF;
-      project_slot := processing.free_project_slot(head.project_id, project_limit);
-      CONTINUE WHEN project_slot IS NULL;
-      SELECT j.id INTO job_id FROM processing.job j
-      WHERE j.id = head.job_id AND j.state = 'queued' AND j.queue_expires_at > clock_timestamp()
-      FOR NO KEY UPDATE SKIP LOCKED;
-      IF job_id IS NULL THEN
-        busy := true;
-        CONTINUE;
-      END IF;
-      PERFORM processing.take_out(job_id);
-      INSERT INTO processing.claim_slot
-        (claim_id, session_id, operation, requester_id, project_id, session_slot, requester_slot, project_slot)
-      VALUES (claim, session, op, next_turn.requester_id, head.project_id, session_slot, requester_slot, project_slot);
-      busy := false;
-      RETURN;
-    END LOOP;
+    IF NOT pg_try_advisory_xact_lock(processing.project_key(best_project)) THEN
+      busy := true;
+      passed_over := passed_over || best_project;
+      CONTINUE;
+    END IF;
+    project_slot := processing.free_project_slot(best_project, project_limit);
+    CONTINUE WHEN project_slot IS NULL;
+    SELECT j.id INTO job_id FROM processing.job j
+    WHERE j.id = best_job AND j.state = 'queued' AND j.queue_expires_at > clock_timestamp()
+      AND EXISTS (SELECT FROM processing.queue_entry q WHERE q.job_id = best_job)
+    FOR NO KEY UPDATE SKIP LOCKED;
+    IF job_id IS NULL THEN
+      busy := true;
+      passed_over := passed_over || best_job;
+      CONTINUE;
+    END IF;
+    PERFORM processing.take_out(job_id);
+    INSERT INTO processing.claim_slot
+      (claim_id, session_id, operation, requester_id, project_id, session_slot, requester_slot, project_slot)
+    VALUES (claim, session, op, best_requester, best_project, session_slot, requester_slot, project_slot);
+    busy := false;
+    RETURN;
   END LOOP;
 END $$;
 

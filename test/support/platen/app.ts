@@ -22,6 +22,8 @@ export interface TestApp extends AsyncDisposable {
   /** Rows of a statement, sent past Core. */
   // biome-ignore lint/suspicious/noExplicitAny: a test reads what it asked for
   query(statement: string, values?: readonly unknown[]): Promise<any[]>
+  /** Ends Core and starts another, which has another port: {@link TestApp.url} says which. */
+  restart(): Promise<App>
   /** Another Core on the same database. */
   newReplica(): Promise<App>
 }
@@ -33,7 +35,7 @@ export interface TestAppOptions {
   readonly bounds?: Readonly<Record<string, number>>
   readonly offered?: boolean
   /** Given to Core; see its options. */
-  readonly core?: Pick<AppOptions, 'failpoints' | 'interceptors'>
+  readonly core?: Pick<AppOptions, 'failpoints' | 'interceptors' | 'random'>
 }
 
 /** A whole Core on a database of its own, and clients to it over real sockets. */
@@ -69,31 +71,40 @@ export async function startTestApp({
       secret,
       ...core,
     })
-  const apps = [await start()]
-  const app = apps[0] as App
-  const url = `http://127.0.0.1:${app.port}`
+  let app = await start()
+  const replicas: App[] = []
+  const urlOf = ({ port }: App) => `http://127.0.0.1:${port}`
   const direct = new pg.Pool({ connectionString: database.url, max: 4 })
   let users = 0
   return {
-    app,
+    get app() {
+      return app
+    },
+    get url() {
+      return urlOf(app)
+    },
     database,
-    url,
     deployment,
     newUser: async (name) => {
       users += 1
       const { principal, token } = await app.access.createPrincipal(name ?? `user ${users}`, 'test')
-      return new ApiClient(url, token, principal.id)
+      return new ApiClient(urlOf(app), token, principal.id)
     },
-    newWorker: () => new WorkerClient(url, workerToken),
+    newWorker: () => new WorkerClient(urlOf(app), workerToken),
     query: async (statement, values = []) => (await direct.query(statement, [...values])).rows,
+    restart: async () => {
+      await app.close()
+      app = await start()
+      return app
+    },
     newReplica: async () => {
       const replica = await start()
-      apps.push(replica)
+      replicas.push(replica)
       return replica
     },
     [Symbol.asyncDispose]: async () => {
       await direct.end()
-      for (const each of apps.reverse()) await each.close()
+      for (const each of [...replicas, app]) await each.close()
       await database[Symbol.asyncDispose]()
     },
   }

@@ -12,7 +12,7 @@ const operation = 'latex.compile.pdf/v1'
 
 /** Speaks the worker protocol by hand, one call at a time, so that a test can send what an agent never would. */
 export class WorkerClient {
-  readonly #url: string
+  #url: string
   readonly #workerToken: string
   sessionId = ''
   sessionToken = ''
@@ -20,6 +20,11 @@ export class WorkerClient {
   constructor(url: string, workerToken: string) {
     this.#url = url
     this.#workerToken = workerToken
+  }
+
+  /** The session goes on with another Core. */
+  moveTo(url: string): void {
+    this.#url = url
   }
 
   async post(

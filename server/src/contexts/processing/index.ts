@@ -45,6 +45,8 @@ export interface Processing {
   downloadUrl(artifactId: string, viewerId: string): string
   /** The artifact a download ticket stands for, if its holder may still have it. */
   download(ticket: string): ReturnType<JobReader['artifact']>
+  /** Settles now what is due, as is done again and again anyway; for tests that are their own clock. */
+  settleDue(): Promise<unknown>
   close(): Promise<void>
 }
 
@@ -111,6 +113,7 @@ export function createProcessing(parts: ProcessingParts): Processing {
       const right = downloadTickets.open(ticket)
       return right && jobs.artifact(right.viewer, right.artifact)
     },
+    settleDue: () => watch.once(),
     close: async () => {
       for (const unsubscribe of subscriptions) unsubscribe()
       await watch.close()

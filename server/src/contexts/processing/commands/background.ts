@@ -91,6 +91,9 @@ const idleFactor = 2
 export class Watch<Kind extends string> {
   readonly #stop = new AbortController()
   readonly #loop: Promise<void>
+  readonly #look: () => Promise<{ readonly [kind in Kind | 'busy']: boolean }>
+  readonly #passes: Readonly<Record<Kind, Pass>>
+  readonly #run: (kind: string, pass: Pass) => Promise<void>
 
   /** @param look may also do what follows from what it sees */
   constructor(
@@ -100,22 +103,30 @@ export class Watch<Kind extends string> {
     seconds: number,
     look: () => Promise<{ readonly [kind in NoInfer<Kind> | 'busy']: boolean }>,
   ) {
-    const run = async () => {
-      for (let busy = true; await pause(busy ? seconds : seconds * idleFactor, this.#stop.signal); ) {
-        await runPass(log, metrics, 'due', async () => {
-          const due = await look()
-          ;({ busy } = due)
-          for (const kind of Object.keys(passes) as Kind[]) {
-            if (due[kind]) await runPass(log, metrics, kind, passes[kind])
-          }
-        })
-      }
-    }
-    this.#loop = run()
+    this.#look = look
+    this.#passes = passes
+    this.#run = (kind, pass) => runPass(log, metrics, kind, pass)
+    this.#loop = this.#repeat(seconds)
+  }
+
+  /** One look, with what follows. @returns whether anything is under way */
+  async once(): Promise<boolean> {
+    let busy = true
+    await this.#run('due', async () => {
+      const due = await this.#look()
+      busy = due.busy
+      for (const kind of Object.keys(this.#passes) as Kind[]) if (due[kind]) await this.#run(kind, this.#passes[kind])
+    })
+    return busy
   }
 
   async close(): Promise<void> {
     this.#stop.abort()
     await this.#loop
+  }
+
+  async #repeat(seconds: number): Promise<void> {
+    for (let busy = true; await pause(busy ? seconds : seconds * idleFactor, this.#stop.signal); )
+      busy = await this.once()
   }
 }

@@ -47,14 +47,17 @@ export async function acquire(
   const unwatch = book.watch(session.id, bell)
   let leave = waiters.enter(operation, bell)
   try {
-    // A session with claims may ask for some again whose answer it lost.
-    for (let look = !waiters.isEmpty(operation) || session.openClaims > 0; ; look = true) {
+    // An answer may have been lost, and is asked for again.
+    for (let look = !waiters.isEmpty(operation) || book.mayBeRepeated(session, call.key); ; look = true) {
       bell.reset()
       let pause = Number.POSITIVE_INFINITY
       if (look) {
         const news = waiters.news(operation)
         const { claims, found } = await takeWork(parts, session, request, call)
-        if (claims) return { claims }
+        if (claims) {
+          book.noteAnswer(session.id, call.key)
+          return { claims }
+        }
         if (found === 'nothing') waiters.foundNothing(operation, news)
         if (found === 'busy') pause = busyAgainMilliseconds * (0.5 + parts.random())
       }

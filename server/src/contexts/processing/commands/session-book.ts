@@ -9,6 +9,8 @@ const forgetMilliseconds = 10 * 60_000
 /** What was read is believed for this long when no announcement and no flush renewed it. */
 const believeMilliseconds = 60_000
 
+const answersKept = 32
+
 interface Known {
   session: sessions.Session
   readAt: number
@@ -20,6 +22,8 @@ interface Known {
   readonly bells: Set<Bell>
   /** What its worker was told already. */
   readonly told: Set<string>
+  /** Keys of its last calls for work that got some. */
+  readonly answered: Set<string>
   /** Health as its worker last reported it. */
   readonly health: Map<string, string>
   readonly unsubscribe: () => void
@@ -83,6 +87,21 @@ export class SessionBook {
     for (const each of what) this.#known.get(id)?.told.add(each)
   }
 
+  /** Remembers that a call for work was answered with claims. */
+  noteAnswer(id: string, key: string): void {
+    const { answered } = this.#known.get(id) ?? {}
+    answered?.add(key)
+    if (answered && answered.size > answersKept) answered.delete([...answered][0] as string)
+  }
+
+  /**
+   * Whether a call for work may be one that was answered before: the session holds claims, or the key is known here. What
+   * another replica answered and what is over by now is not worth a look for each call of an idle worker.
+   */
+  mayBeRepeated({ id, openClaims }: sessions.Session, key: string): boolean {
+    return openClaims > 0 || this.#known.get(id)?.answered.has(key) === true
+  }
+
   /** Whether this health is news. */
   isNewHealth(id: string, operation: string, health: string): boolean {
     const known = this.#known.get(id)
@@ -129,6 +148,7 @@ export class SessionBook {
       heard: false,
       bells: new Set(),
       told: new Set(),
+      answered: new Set(),
       health: new Map(),
       unsubscribe: this.#signals.subscribe(sessionTopic(id), () => {
         known.stale = true
