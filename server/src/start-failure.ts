@@ -21,6 +21,8 @@ export function explain(error: unknown): string {
       return `The database refused the user or password of DATABASE_URL: ${message}.`
     case '3D000':
       return `The database does not have what DATABASE_URL names: ${message}.`
+    case '53300':
+      return `The database has no connection left: ${message}. Raise its max_connections, or start fewer clients.`
     default:
       return stack ?? message
   }

@@ -37,6 +37,7 @@ export class PostgresSignals implements Signals {
   #flushTimer: NodeJS.Timeout | null = null
   #client: pg.Client | null = null
   #closed = false
+  #sending: Promise<unknown> = Promise.resolve()
 
   constructor(url: string, log: Logger) {
     this.#url = url
@@ -79,7 +80,7 @@ export class PostgresSignals implements Signals {
     this.#outgoing.clear()
     for (const payload of inPayloads(this.#origin, topics)) {
       try {
-        await this.#client?.query('SELECT pg_notify($1, $2)', [channel, payload])
+        if (this.#client) await this.#notify(this.#client, payload)
       } catch (error) {
         this.#log.warn(
           { err: error },
@@ -103,7 +104,7 @@ export class PostgresSignals implements Signals {
     })
     const ping = setInterval(() => {
       const sent = performance.now()
-      void client.query('SELECT pg_notify($1, $2)', [channel, this.#origin]).catch(() => cut(client))
+      void this.#notify(client, this.#origin).catch(() => cut(client))
       setTimeout(() => {
         if (heard < sent && this.#client === client) cut(client)
       }, canaryPatienceMilliseconds).unref()
@@ -114,8 +115,17 @@ export class PostgresSignals implements Signals {
     })
   }
 
+  /** One statement at a time. */
+  #notify(client: pg.Client, payload: string): Promise<unknown> {
+    const sent = this.#sending.then(() => client.query('SELECT pg_notify($1, $2)', [channel, payload]))
+    this.#sending = sent.catch(() => {})
+    return sent
+  }
+
   async #reconnect(): Promise<void> {
     this.#client = null
+    // A statement of the lost connection may never be answered.
+    this.#sending = Promise.resolve()
     this.#log.warn('the connection that listens for changes was lost')
     while (!this.#closed) {
       await new Promise((resolve) => setTimeout(resolve, reconnectMilliseconds * (0.5 + Math.random())))

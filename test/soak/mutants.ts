@@ -1,0 +1,3 @@
+export async function runMutants(_only?: string): Promise<boolean> {
+  return false
+}
