@@ -87,6 +87,21 @@ describe('the database', () => {
     await expect(attempt(id, 2)).resolves.toMatchObject({ rowCount: 1 })
   })
 
+  it('gives a slot of a session, a requester or a project to one claim', async () => {
+    const hold = (session: string, requester: string, project: string) =>
+      client.query(
+        `INSERT INTO processing.claim_slot
+           (claim_id, session_id, operation, requester_id, project_id, session_slot, requester_slot, project_slot)
+         VALUES (gen_random_uuid(), $1, 'latex.compile.pdf/v1', $2, $3, 1, 1, 1)`,
+        [session, requester, project],
+      )
+    const [session, requester, project] = [randomUUID(), randomUUID(), randomUUID()]
+    await hold(session, requester, project)
+    await expect(hold(session, randomUUID(), randomUUID())).rejects.toMatchObject({ code: '23505' })
+    await expect(hold(randomUUID(), requester, randomUUID())).rejects.toMatchObject({ code: '23505' })
+    await expect(hold(randomUUID(), randomUUID(), project)).rejects.toMatchObject({ code: '23505' })
+  })
+
   it('publishes a job once', async () => {
     const id = await job('finalizing')
     const publish = () =>

@@ -225,6 +225,29 @@ describe('the worker protocol', () => {
       expect((await worker.put(body.ticket, log)).status).toBe(200)
     })
 
+    it('are dropped when their claim ended while they came', async () => {
+      const { worker, claim, user, jobId } = await held()
+      const { body } = await worker.declare(claim, 'log', log)
+      const half = Promise.withResolvers<void>()
+      const ended = Promise.withResolvers<void>()
+      async function* slowly() {
+        yield log.subarray(0, 5)
+        half.resolve()
+        await ended.promise
+        yield log.subarray(5)
+      }
+      const upload = worker.send(body.ticket, slowly())
+      await half.promise
+      await worker.of(claim, 'release', { reason: 'shutdown' })
+      ended.resolve()
+      expect(await upload).toMatchObject({ status: 409, body: { code: 'claim_lost' } })
+      const holders = await platen.query('SELECT holder FROM blob.reference WHERE holder = $1', [
+        `staging:${claim.claim_id}`,
+      ])
+      expect(holders).toEqual([])
+      await user.cancel(jobId)
+    })
+
     it('are only what the operation declares', async () => {
       const { worker, claim } = await held()
       expect(await worker.declare(claim, 'pptx', log, { media_type: 'application/zip' })).toMatchObject({

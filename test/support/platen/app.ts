@@ -34,6 +34,8 @@ export interface TestAppOptions {
   /** Bounds of one LaTeX attempt. */
   readonly bounds?: Readonly<Record<string, number>>
   readonly offered?: boolean
+  /** @default one of its own, on the server that all tests share */
+  readonly database?: TestDatabase
   /** Given to Core; see its options. */
   readonly core?: Pick<AppOptions, 'failpoints' | 'interceptors' | 'random'>
 }
@@ -44,8 +46,9 @@ export async function startTestApp({
   bounds = {},
   offered = true,
   core = {},
+  database: given,
 }: TestAppOptions = {}): Promise<TestApp> {
-  const database = await createDatabase()
+  const database = given ?? (await createDatabase())
   const deployment = parseDeployment(
     [
       '[operations."latex.compile.pdf/v1"]',
@@ -75,6 +78,8 @@ export async function startTestApp({
   const replicas: App[] = []
   const urlOf = ({ port }: App) => `http://127.0.0.1:${port}`
   const direct = new pg.Pool({ connectionString: database.url, max: 4 })
+  // A test may end its database.
+  direct.on('error', () => {})
   let users = 0
   return {
     get app() {

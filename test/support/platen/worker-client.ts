@@ -96,11 +96,17 @@ export class WorkerClient {
   }
 
   async put(ticket: string, bytes: Buffer): Promise<WorkerAnswer> {
+    return this.send(ticket, new Uint8Array(bytes))
+  }
+
+  /** Sends bytes as they come. */
+  async send(ticket: string, bytes: Uint8Array<ArrayBuffer> | AsyncIterable<Uint8Array>): Promise<WorkerAnswer> {
     const response = await fetch(`${this.#url}${ticket}`, {
       method: 'PUT',
       headers: { authorization: `Bearer ${this.sessionToken}`, 'content-type': 'application/octet-stream' },
-      body: new Uint8Array(bytes),
-    })
+      body: bytes as BodyInit,
+      duplex: 'half',
+    } as RequestInit)
     return { status: response.status, body: await response.json(), headers: response.headers }
   }
 
