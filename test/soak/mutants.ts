@@ -361,7 +361,7 @@ export async function runMutants(only = ''): Promise<boolean> {
       const started = performance.now()
       let found: string | null = null
       for (const layer of where) {
-        const env = { PLATEN_TEST_DATABASE_URL: postgres.url, PLATEN_MODEL_RUNS: '150' }
+        const env = { PLATEN_TEST_DATABASE_URL: postgres.url, PLATEN_MODEL_RUNS: '150', PLATEN_MODEL_SHRINK: '0' }
         const passes = await runTests(layers[layer], env, { directory: copy, quiet: true, milliseconds: 240_000 })
         if (!passes) found = layer
         if (found) break
