@@ -3,8 +3,9 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { overhead } from './overhead.ts'
+import { queue } from './queue.ts'
 
-const cases = { overhead }
+const cases = { overhead, queue }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
