@@ -1,4 +1,4 @@
-import { describe, expect, it, retryAfterSeconds } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { retryAfterSeconds, type Waiting, waitingReason } from './scheduling.ts'
 
 const limits = { activePerRequester: 4, activePerProject: 2 }
