@@ -49,7 +49,13 @@ describe('the agent', () => {
   })
 
   /** Starts an agent whose processor is `run`; resolves when its session is open. */
-  async function start(run: Processor['run'], { slots = 1 } = {}): Promise<Agent> {
+  async function start(
+    run: Processor['run'],
+    {
+      slots = 1,
+      inspect = async () => ({ ready: true, contract: 'c'.repeat(64), facts: {} }),
+    }: { slots?: number; inspect?: Processor['inspect'] } = {},
+  ): Promise<Agent> {
     const readiness = await createExecutor('subprocess', { temporaryDirectory: directory, slots })
     if (!readiness.ready) throw new Error(readiness.reason)
     const operation = 'latex.compile.pdf/v1' as const
@@ -57,7 +63,7 @@ describe('the agent', () => {
       operation,
       name: 'test',
       version: '1',
-      inspect: async () => ({ ready: true, contract: 'c'.repeat(64), facts: {} }),
+      inspect,
       run,
     }
     const registration = { operation, name: 'test', version: '1', contract: 'c'.repeat(64), slots, facts: {} }
@@ -242,5 +248,26 @@ describe('the agent', () => {
     const jobIds = await Promise.all(Array.from({ length: 8 }, submit))
     for (const jobId of jobIds) expect(await user.finished(jobId)).toMatchObject({ state: 'SUCCEEDED', attempt: 1 })
     expect(most).toBeLessThanOrEqual(2)
+  })
+
+  it('takes no more work for a processor that broke until it works again', async () => {
+    let runs = 0
+    let inspected = 0
+    const agent = await start(
+      async (task) => {
+        runs += 1
+        if (runs === 1) throw new Error('the toolchain is gone')
+        return completed(task)
+      },
+      {
+        inspect: async () => {
+          inspected += 1
+          return { ready: true, contract: 'c'.repeat(64), facts: {} }
+        },
+      },
+    )
+    expect(await user.finished(await submit())).toMatchObject({ state: 'SUCCEEDED', attempt: 2 })
+    expect(inspected).toBe(1)
+    await agent.stop(0)
   })
 })

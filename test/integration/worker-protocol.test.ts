@@ -84,6 +84,34 @@ describe('the worker protocol', () => {
       expect(await user.finished(job.id)).toMatchObject({ state: 'SUCCEEDED', attempt: 2 })
     })
 
+    it('is one when the same process registers twice at once', async () => {
+      const instanceId = randomUUID()
+      const workers = Array.from({ length: 4 }, () => platen.newWorker())
+      const answers = await Promise.all(workers.map((worker) => worker.open({ instanceId })))
+      expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201])
+      const open = await platen.query('SELECT id FROM processing.session WHERE instance_id = $1 AND ended_at IS NULL', [
+        instanceId,
+      ])
+      expect(open).toHaveLength(1)
+    })
+
+    it('gives no claims for a processor that is reported unhealthy, until it is well again', async () => {
+      const user = await platen.newUser()
+      const worker = platen.newWorker()
+      await worker.open()
+      const report = (healthy: boolean) =>
+        worker.post(`/sessions/${worker.sessionId}/heartbeat`, {
+          processors: [{ operation: 'latex.compile.pdf/v1', healthy, reason: healthy ? null : 'latexmk is gone' }],
+        })
+      await report(false)
+      const { job } = await user.build(await user.newProject(article))
+      expect((await worker.acquire({ wait: 0.2 })).body.claims).toEqual([])
+      const waiting = worker.acquire({ wait: 20 })
+      await report(true)
+      expect((await waiting).body.claims).toHaveLength(1)
+      await user.cancel(job.id)
+    })
+
     it('gives no new claims to a session that drains, and lets it finish what it has', async () => {
       const { user, worker, jobId, claim } = await held()
       expect(await worker.post(`/sessions/${worker.sessionId}/drain`, {})).toMatchObject({

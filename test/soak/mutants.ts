@@ -351,24 +351,31 @@ export async function runMutants(only = ''): Promise<boolean> {
     settings: { fsync: 'off', full_page_writes: 'off', max_connections: '200' },
     say: () => {},
   })
+  const env = { PLATEN_TEST_DATABASE_URL: postgres.url, PLATEN_MODEL_RUNS: '100', PLATEN_MODEL_SHRINK: '0' }
+  const where = { directory: copy, quiet: true, milliseconds: 240_000 }
   const survivors: string[] = []
   try {
-    for (const { name, file, find, replace, in: where } of chosen) {
+    // What fails already proves nothing.
+    for (const layer of new Set(chosen.flatMap((mutant) => mutant.in))) {
+      const { passes, firstFailure } = await runTests(layers[layer], env, where)
+      if (!passes) throw new Error(`${layer} fails without a mutant: ${firstFailure}`)
+    }
+    for (const { name, file, find, replace, in: tried } of chosen) {
       const path = join(copy, file)
       const sound = await readFile(path, 'utf8')
       if (!sound.includes(find)) throw new Error(`the mutant "${name}" does not fit ${dirname(file)} any more`)
       await writeFile(path, sound.replaceAll(find, replace))
       const started = performance.now()
       let found: string | null = null
-      for (const layer of where) {
-        const env = { PLATEN_TEST_DATABASE_URL: postgres.url, PLATEN_MODEL_RUNS: '150', PLATEN_MODEL_SHRINK: '0' }
-        const passes = await runTests(layers[layer], env, { directory: copy, quiet: true, milliseconds: 240_000 })
-        if (!passes) found = layer
-        if (found) break
+      for (const layer of tried) {
+        const { passes, firstFailure } = await runTests(layers[layer], env, where)
+        if (passes) continue
+        found = `${layer}: ${firstFailure.replaceAll(/\s+/g, ' ').slice(0, 160)}`
+        break
       }
       await writeFile(path, sound)
       const seconds = ((performance.now() - started) / 1000).toFixed(1)
-      console.log(`${found ? 'found' : 'SURVIVED'} | ${name} | ${found ?? where.join(', ')} | ${seconds} s`)
+      console.log(`${found ? 'found' : 'SURVIVED'} | ${name} | ${found ?? tried.join(', ')} | ${seconds} s`)
       if (!found) survivors.push(name)
     }
   } finally {

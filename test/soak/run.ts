@@ -89,7 +89,9 @@ async function main(): Promise<boolean> {
   if (values.mutants) return runMutants(values.only)
   if (values.model !== undefined)
     return runTests(['test/integration/model.test.ts'], { PLATEN_MODEL_RUNS: values.model })
-  if (values.interleavings) return runTests(['test/integration/interleavings.test.ts'], { PLATEN_EVERY_SCHEDULE: '1' })
+  if (values.interleavings) {
+    return (await runTests(['test/integration/interleavings.test.ts'], { PLATEN_EVERY_SCHEDULE: '1' })).passes
+  }
   const seconds = Number(values.seconds ?? 60)
   const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31))
   if (!(seconds > 0) || !Number.isInteger(seed)) {
