@@ -364,12 +364,16 @@ export async function runMutants(only = ''): Promise<boolean> {
       const path = join(copy, file)
       const sound = await readFile(path, 'utf8')
       if (!sound.includes(find)) throw new Error(`the mutant "${name}" does not fit ${dirname(file)} any more`)
-      await writeFile(path, sound.replaceAll(find, replace))
+      await writeFile(
+        path,
+        sound.replaceAll(find, () => replace),
+      )
       const started = performance.now()
       let found: string | null = null
       for (const layer of tried) {
-        const { passes, firstFailure } = await runTests(layers[layer], env, where)
+        const { passes, broken, firstFailure } = await runTests(layers[layer], env, where)
         if (passes) continue
+        if (broken) throw new Error(`the mutant "${name}" does not even start: ${firstFailure}`)
         found = `${layer}: ${firstFailure.replaceAll(/\s+/g, ' ').slice(0, 160)}`
         break
       }

@@ -88,7 +88,7 @@ async function soak(seconds: number, seed: number): Promise<boolean> {
 async function main(): Promise<boolean> {
   if (values.mutants) return runMutants(values.only)
   if (values.model !== undefined)
-    return runTests(['test/integration/model.test.ts'], { PLATEN_MODEL_RUNS: values.model })
+    return (await runTests(['test/integration/model.test.ts'], { PLATEN_MODEL_RUNS: values.model })).passes
   if (values.interleavings) {
     return (await runTests(['test/integration/interleavings.test.ts'], { PLATEN_EVERY_SCHEDULE: '1' })).passes
   }

@@ -5,6 +5,8 @@ import { repositoryRoot } from '../support/repository.ts'
 
 export interface TestRun {
   readonly passes: boolean
+  /** No test failed, and yet it did not pass: it could not begin. */
+  readonly broken: boolean
   /** The first test that failed, or what the run said when it did not come to that. */
   readonly firstFailure: string
 }
@@ -36,5 +38,9 @@ export async function runTests(
   )
   const failed = /FAIL\s+\S+\s+(.+)/.exec(output)?.[1]
   const how = signal === null ? output.trim().slice(-300) : 'it did not come to an end'
-  return { passes: code === 0, firstFailure: failed ?? how }
+  return {
+    passes: code === 0,
+    broken: code !== 0 && signal === null && failed === undefined,
+    firstFailure: failed ?? how,
+  }
 }
