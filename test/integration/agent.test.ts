@@ -270,4 +270,18 @@ describe('the agent', () => {
     expect(inspected).toBe(1)
     await agent.stop(0)
   })
+
+  it('keeps the claim of a job that takes every processor for longer than its lease', { timeout: 60_000 }, async () => {
+    const loops = 'for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; sleep 6; kill 0'
+    await start(async (task) => {
+      await using workspace = await task.executor.open({
+        limits: { ...task.limits, cpu_seconds: 1000 },
+        signal: task.signal,
+      })
+      const environment = { PATH: '/usr/bin:/bin' }
+      await workspace.run({ command: '/bin/sh', args: ['-c', loops], environment, directory: '' })
+      return completed(task)
+    })
+    expect(await user.finished(await submit())).toMatchObject({ state: 'SUCCEEDED', attempt: 1 })
+  })
 })

@@ -24,6 +24,7 @@ describe('things that happen at once', () => {
     try {
       await check(outcome)
       await expectSound(bench)
+      expect(bench.interleaver.deadlocks, 'deadlocks').toBe(0)
     } catch (error) {
       ;(error as Error).message += `\n  in this order:\n  ${outcome.trace.join('\n  ')}`
       throw error

@@ -34,6 +34,8 @@ export class Interleaver {
   readonly #monitor: pg.Client
   readonly #actors = new AsyncLocalStorage<Running>()
   #trace: string[] = []
+  /** How often the two waited for each other, ever. */
+  deadlocks = 0
   #changed: () => void = () => {}
 
   /** @param monitor a connection of its own to the same database */
@@ -45,6 +47,12 @@ export class Interleaver {
     name: 'interleave',
     beforeQueryExecution: async (_context, query) => {
       await this.#step(query.sql.trim().replaceAll(/\s+/g, ' ').slice(0, 90))
+      return null
+    },
+    // A transaction that PostgreSQL gave up is begun anew, so nobody else would know.
+    queryExecutionError: (_context, _query, error) => {
+      if ((error as { code?: string; cause?: { code?: string } }).code === '40P01') this.deadlocks += 1
+      if ((error.cause as { code?: string } | undefined)?.code === '40P01') this.deadlocks += 1
       return null
     },
   }

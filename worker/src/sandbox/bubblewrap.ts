@@ -5,7 +5,7 @@ import type { Limits } from '../protocol/index.ts'
 import type { Executor, ExecutorOptions, Exit, Program, Workspace } from './executor.ts'
 import { openResult } from './open-result.ts'
 import { Slots } from './slots.ts'
-import { supervise } from './supervise.ts'
+import { behindOthers, supervise } from './supervise.ts'
 import { takeWorkspace } from './workspace-directory.ts'
 
 const bwrap = '/usr/bin/bwrap'
@@ -79,6 +79,7 @@ async function run(program: Program, { project, state, uid, limits, signal }: Co
     '--args',
     '3',
     '--',
+    ...behindOthers,
     ...resourceLimits(limits),
     program.command,
     ...program.args,

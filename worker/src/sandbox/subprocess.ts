@@ -4,7 +4,7 @@ import type { Limits } from '../protocol/index.ts'
 import type { Executor, ExecutorOptions, Workspace } from './executor.ts'
 import { openResult } from './open-result.ts'
 import { Slots } from './slots.ts'
-import { supervise } from './supervise.ts'
+import { behindOthers, supervise } from './supervise.ts'
 import { takeWorkspace } from './workspace-directory.ts'
 
 /**
@@ -35,7 +35,8 @@ export class SubprocessExecutor implements Executor {
       statePath: state,
       run: async ({ command, args, environment, directory }) => {
         await handOver()
-        const child = spawn(command, args, {
+        const [nice, ...rest] = [...behindOthers, command, ...args]
+        const child = spawn(nice, rest, {
           env: { ...environment },
           cwd: join(project, directory),
           detached: true,
