@@ -4,8 +4,9 @@ import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { overhead } from './overhead.ts'
 import { queue } from './queue.ts'
+import { recovery } from './recovery.ts'
 
-const cases = { overhead, queue }
+const cases = { overhead, queue, recovery }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

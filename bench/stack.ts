@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Stack, startStack } from '../scripts/stack.ts'
 
+export type BenchStack = Pick<Stack, 'url' | 'token' | 'worker' | 'startWorker'> & AsyncDisposable
+
 /** A Platen of its own, with a durable database as in real use, removed afterwards. */
-export async function startBenchStack(): Promise<Pick<Stack, 'url' | 'token'> & AsyncDisposable> {
+export async function startBenchStack(): Promise<BenchStack> {
   await using cleanup = new AsyncDisposableStack()
   const directory = await mkdtemp(join(tmpdir(), 'platen-bench-'))
   cleanup.defer(() => rm(directory, { recursive: true, force: true }))
@@ -13,5 +15,6 @@ export async function startBenchStack(): Promise<Pick<Stack, 'url' | 'token'> & 
   const stack = cleanup.use(await startStack({ directory, port: 0 }))
   if (stack.waitingReasons.length > 0) throw new Error(`Nothing to measure: ${stack.waitingReasons.join('; ')}`)
   const ownership = cleanup.move()
-  return { url: stack.url, token: stack.token, [Symbol.asyncDispose]: () => ownership.disposeAsync() }
+  const { url, token, worker, startWorker } = stack
+  return { url, token, worker, startWorker, [Symbol.asyncDispose]: () => ownership.disposeAsync() }
 }

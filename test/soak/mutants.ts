@@ -31,7 +31,7 @@ const line = 'migrations/0006_processing_queue.sql'
 const base = 'migrations/0005_processing.sql'
 const of = (name: string) => `server/src/contexts/processing/${name}.ts`
 
-export const mutants: readonly Mutant[] = [
+const mutants: readonly Mutant[] = [
   {
     name: 'a claim is held for any session',
     file: engine,
