@@ -207,7 +207,7 @@ const mutants: readonly Mutant[] = [
     file: of('commands/settle-attempt'),
     find: '      if (job.cancelRequested) throw claimCancelled()\n      const required',
     replace: '      const required',
-    in: ['model'],
+    in: ['model', 'interleavings'],
   },
   {
     name: 'a slot stays taken when its attempt ended',

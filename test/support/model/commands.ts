@@ -127,6 +127,17 @@ const cancel = kind(
   },
   hasJob,
 )
+/** Asked to cancel when all that is left to do is to say so. */
+const cancelStaged = kind(
+  'cancelStaged',
+  async (model, real, a) => {
+    const { claim, session, job } = ofClaim(model, a)
+    expect(await real.stage(claim, session)).toBe(model.stage(claim))
+    expect(await real.cancel(job)).toBe(model.cancel(job))
+    expect(await real.complete(claim, session, job)).toBe(model.complete(claim))
+  },
+  hasClaim,
+)
 const submitAgain = kind(
   'submitAgain',
   (model, real, a) => real.submitAgain(a % model.jobs.length),
@@ -191,6 +202,7 @@ export const commands = [
   ...times(2, release),
   ...times(2, steal),
   ...times(4, cancel),
+  cancelStaged,
   ...times(2, submitAgain),
   drain,
   ...times(2, sessionHeartbeat),
