@@ -247,6 +247,24 @@ export const pairs: readonly Pair[] = [
     },
   },
   {
+    name: 'a finalizer at work and one that comes too early',
+    async prepare(bench) {
+      const { claimId, jobId, session } = await bench.claimed()
+      const call = bench.call(session, 'completeClaim', deliver)
+      await bench.attempts.complete(session, claimId, { ...deliver, roles: ['pdf'] }, call)
+      const { finalization_token: token } = await jobOf(bench, jobId)
+      return {
+        first: () => finalize(bench.engine, jobId, token),
+        second: () => takeOver(bench.engine, jobId),
+        check: async ({ results }) => {
+          results.forEach(orThrow)
+          expect((results[1] as PromiseFulfilledResult<unknown>).value).toBeNull()
+          expect((await jobOf(bench, jobId)).state).toBe('succeeded')
+        },
+      }
+    },
+  },
+  {
     name: 'a job that enters the line and a claim',
     async prepare(bench) {
       const older = await bench.queued()
