@@ -10,6 +10,8 @@ import type { WorkerReport } from './protocol-worker.ts'
 
 const workerProgram = fileURLToPath(new URL('./protocol-worker.ts', import.meta.url))
 const settleSeconds = 20
+/** In the order in which they happen. */
+const stepNames = ['acquire', 'claims', 'stage', 'put', 'complete', 'whole job']
 
 export interface ProtocolBlock extends Block {
   readonly steps: Readonly<Record<string, number>>
@@ -82,7 +84,7 @@ export async function runProtocolBlock(
     ...perJob(before, after, done),
     clientMsPerJob: report.processorMs / done,
     steps: {
-      ...report.steps,
+      ...Object.fromEntries(stepNames.map((name) => [name, report.steps[name] ?? Number.NaN])),
       'until published': untilPublished,
       ...(coreStartMs === null || coreEndMs === null ? {} : { 'Core, processor': (coreEndMs - coreStartMs) / done }),
       'worker, processor': report.processorMs / done,

@@ -25,6 +25,13 @@ export interface ThroughputSizes {
   readonly jobs: { platen: number; graphile: number; graphileBatched: number; boss: number; protocol: number }
 }
 
+const titles: Readonly<Record<string, string>> = {
+  claims: 'claims that one acquire brought',
+  'whole job': 'stage, put and complete',
+  'until published': 'from then until published',
+  'Core, processor': 'processor time of Core, a job',
+  'worker, processor': 'processor time of the worker, a job',
+}
 const engineAim = 0.5
 const bossAim = 1
 const protocolAim = 0.25
@@ -140,7 +147,7 @@ export async function measureThroughput(
       table([
         ['where the time goes', 'mean ms, or as said'],
         ...Object.keys(profile[0] ?? {}).map((step) => [
-          step === 'claims' ? 'claims that one acquire brought' : step,
+          titles[step] ?? step,
           spread(profile.map((steps) => steps[step] as number)),
         ]),
       ]),

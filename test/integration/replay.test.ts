@@ -113,4 +113,27 @@ describe('a call that is repeated', () => {
     expect(await worker.acquire({ key })).toMatchObject({ status: 401, body: { code: 'session_lost' } })
     await renewed.deliver(await renewed.claim())
   })
+
+  it('publishes in one commit: nothing of it is seen before, and nothing is left of one that failed', async () => {
+    const { worker, claim, user, jobId } = await held()
+    const look = () =>
+      platen.query(
+        `SELECT state,
+           EXISTS (SELECT FROM processing.publication p WHERE p.job_id = job.id) AS published,
+           EXISTS (SELECT FROM processing.artifact a WHERE a.job_id = job.id) AS artifact,
+           EXISTS (SELECT FROM processing.staging s WHERE s.claim_id = $2) AS staged
+         FROM processing.job WHERE id = $1`,
+        [claim.job_id, claim.claim_id],
+      )
+    const seen: unknown[] = []
+    faults.set('publish.before-commit', async () => {
+      seen.push(...(await look()))
+      if (seen.length === 1) throw new Error('the database had a bad moment')
+    })
+    await worker.deliver(claim)
+    expect(await user.finished(jobId)).toMatchObject({ state: 'SUCCEEDED', artifacts: [{ role: 'PDF' }] })
+    const nothing = { state: 'finalizing', published: false, artifact: false, staged: true }
+    expect(seen).toEqual([nothing, nothing])
+    expect(await look()).toEqual([{ state: 'succeeded', published: true, artifact: true, staged: false }])
+  })
 })

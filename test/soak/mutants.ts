@@ -9,7 +9,11 @@ const layers = {
   interleavings: ['test/integration/interleavings.test.ts'],
   model: ['test/integration/model.test.ts'],
   queue: ['test/integration/queue.test.ts', 'test/integration/constraints.test.ts'],
-  protocol: ['test/integration/worker-protocol.test.ts', 'test/integration/job-fates.test.ts'],
+  protocol: [
+    'test/integration/worker-protocol.test.ts',
+    'test/integration/job-fates.test.ts',
+    'test/integration/replay.test.ts',
+  ],
   'idle workers': ['test/integration/idle-workers.test.ts'],
   'database restart': ['test/integration/database-restart.test.ts'],
   units: ['worker/src/agent', 'server/src/contexts/processing/domain'],
@@ -246,7 +250,7 @@ const mutants: readonly Mutant[] = [
     file: of('store/jobs'),
     find: '      AND finalization_expires_at < now()\n',
     replace: '',
-    in: ['interleavings', 'protocol'],
+    in: ['interleavings'],
   },
   {
     name: 'access is not asked for again at publication',
@@ -260,7 +264,7 @@ const mutants: readonly Mutant[] = [
     file: of('commands/finalize'),
     find: 'await artifacts.insertPublication(transaction, id,',
     replace: 'await artifacts.insertPublication(database.pool as never, id,',
-    in: ['model', 'interleavings'],
+    in: ['protocol'],
   },
   {
     name: 'a job that ends stays in line',
