@@ -348,7 +348,7 @@ async function copyProject(): Promise<string> {
 
 /** Breaks one line after the other and says which proof found it, and how fast. @returns whether all were found */
 export async function runMutants(only = ''): Promise<boolean> {
-  const chosen = mutants.filter(({ name }) => name.includes(only))
+  const chosen = mutants.filter(({ name }) => new RegExp(only).test(name))
   const copy = await copyProject()
   const postgres = await startPostgres({
     directory: join(copy, 'postgres'),
