@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ClaimHeartbeatResponse } from '../protocol/index.ts'
 import type { Clock } from './clock.ts'
-import { CoreRefusal, CoreUnavailable } from './core-errors.ts'
+import { CoreRefusal, CoreUnavailable, DatabaseDown } from './core-errors.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 
 /** A clock that a test moves. */
@@ -93,6 +93,30 @@ describe('a lease', () => {
 
   it('ends for its keeper also when a renewal never comes back', async () => {
     const { clock, lease } = keeper(hang)
+    await clock.advance(30_000)
+    expect(lease.lost.reason).toMatchObject({ kind: 'lease_expired' })
+  })
+
+  it('counts from when a renewal was sent, not from when its answer came', async () => {
+    const answers: ((answer: ClaimHeartbeatResponse) => void)[] = []
+    const { clock, lease } = keeper(() => new Promise((resolve) => answers.push(resolve)))
+    await clock.advance(18_000)
+    answers[0]?.(good)
+    // Sent at 10 s: it holds until 40 s, and two seconds before that its keeper stops.
+    await clock.advance(19_900)
+    expect(lease.lost.aborted).toBe(false)
+    await clock.advance(200)
+    expect(lease.lost.reason).toMatchObject({ kind: 'lease_expired' })
+  })
+
+  it('holds as long as Core answers that its database is down, and ends when Core is silent', async () => {
+    let silent = false
+    const { clock, lease } = keeper(async () => {
+      throw silent ? new CoreUnavailable('x') : new DatabaseDown('x')
+    })
+    await clock.advance(120_000)
+    expect(lease.lost.aborted).toBe(false)
+    silent = true
     await clock.advance(30_000)
     expect(lease.lost.reason).toMatchObject({ kind: 'lease_expired' })
   })
