@@ -34,6 +34,7 @@ export class SoakStack implements AsyncDisposable {
   failpointsFor: (member: Member) => string = () => ''
   #corePorts: number[] = []
   #postgres: Postgres | null = null
+  #lastUrl = ''
   #stopping = false
   readonly #secret = randomBytes(32).toString('hex')
   readonly #workerToken = `plw_local.${randomBytes(32).toString('base64url')}`
@@ -99,6 +100,7 @@ export class SoakStack implements AsyncDisposable {
       settings: { max_connections: '80', shared_buffers: '128MB' },
       say: () => {},
     })
+    this.#lastUrl = this.#postgres.url
     await this.database.up(Number(new URL(this.#postgres.url).port))
   }
 
@@ -141,7 +143,8 @@ export class SoakStack implements AsyncDisposable {
   }
 
   #forkCore(member: Member): ChildProcess {
-    const url = new URL(this.#postgres?.url ?? 'postgresql://nobody@127.0.0.1/platen')
+    // Also while it is away: then Core says so and ends, and the next one tries again.
+    const url = new URL(this.#lastUrl)
     url.port = String(this.database.port)
     const failpoints = this.failpointsFor(member)
     return fork(join(repositoryRoot, 'server/src/main.ts'), {
