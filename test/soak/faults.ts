@@ -69,7 +69,7 @@ export class Faults {
       if (random() < 0.4) return ''
       return `${name}=kill@${1 + Math.floor(random() * (member.kind === 'core' ? 150 : 50))}`
     }
-    for (const proxy of this.#stack.proxies) proxy.faults = { lostRequest: 0.02, lostAnswer: 0.03, doubled: 0.03 }
+    for (const proxy of this.#stack.proxies) proxy.faults = { lostRequest: 0.006, lostAnswer: 0.01, doubled: 0.02 }
     for (const member of this.#stack.members) this.#watchFor(member)
     this.#loop = this.#run()
   }

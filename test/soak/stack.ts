@@ -13,7 +13,7 @@ import { FaultyProxy } from './http-proxy.ts'
 
 export const limits = { activePerRequester: 3, activePerProject: 2, leaseSeconds: 3, attempts: 8, slots: 3 } as const
 const replicas = 2
-const workerCount = 4
+const workerCount = 5
 
 export interface Member {
   readonly kind: 'core' | 'worker'
@@ -23,7 +23,7 @@ export interface Member {
   ready: Promise<void>
 }
 
-/** PostgreSQL, two Cores and four workers as processes, each started again whenever it is gone. */
+/** PostgreSQL, two Cores and five workers as processes, each started again whenever it is gone. */
 export class SoakStack implements AsyncDisposable {
   readonly directory: string
   readonly database = new DatabaseProxy()
