@@ -11,6 +11,7 @@ import {
   sql,
 } from 'slonik'
 import { type Failpoints, noFailpoints } from './failpoints.ts'
+import { sha256Hex } from './ids.ts'
 
 /** What reads take: a pool, a connection or a transaction. */
 export type Reader = Pick<
@@ -22,7 +23,8 @@ export type Transaction = DatabaseTransactionConnection
 
 /**
  * Two pools on one database: slonik for statements, plain pg for what slonik does not do (COPY of bytes).
- * Neither keeps session state, so a transaction-mode pooler may stand between.
+ * The only state of a connection is its named statements: a transaction-mode pooler that stands between has to keep them
+ * (PgBouncer from 1.21 on, with `max_prepared_statements`).
  */
 export interface Database {
   readonly pool: DatabasePool
@@ -50,6 +52,34 @@ const rowParser: Interceptor = {
     if (result.issues) throw new SchemaValidationError(query, row, result.issues)
     return result.value as QueryResultRow
   },
+}
+
+/** Texts that are built from lists differ in each call and must not fill the server's memory. */
+const mostNamedStatements = 300
+const callsBeforeName = 3
+
+/** Has the server keep the parse of a statement that is run often, which costs as much as running it. */
+function namedStatements(): Interceptor {
+  const calls = new Map<string, number>()
+  const names = new Map<string, string>()
+  return {
+    name: 'named-statements',
+    transformQuery: (_context, query) => {
+      const known = names.get(query.sql)
+      if (known !== undefined) return { ...query, name: known }
+      if (names.size >= mostNamedStatements) return query
+      const count = (calls.get(query.sql) ?? 0) + 1
+      if (count < callsBeforeName) {
+        if (calls.size > 10 * mostNamedStatements) calls.clear()
+        calls.set(query.sql, count)
+        return query
+      }
+      calls.delete(query.sql)
+      const name = `platen_${sha256Hex(query.sql).slice(0, 24)}`
+      names.set(query.sql, name)
+      return { ...query, name }
+    },
+  }
 }
 
 const int8 = (value: string): number => {
@@ -82,7 +112,7 @@ export async function openDatabase({
     connectionTimeout: 10_000,
     idleInTransactionSessionTimeout: 30_000,
     idleTimeout: 60_000,
-    interceptors: [...interceptors, rowParser],
+    interceptors: [...interceptors, rowParser, namedStatements()],
     maxPoolSize: poolSize,
     // No session state is ever set, so the default DISCARD ALL on release would only cost a round trip.
     resetConnection: async () => {},
