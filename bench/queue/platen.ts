@@ -188,43 +188,25 @@ export class Engine {
     const { claims, busy } = await this.#database.transaction('acquire', async (transaction) => {
       const claims: Claimed[] = []
       let busy = false
-      const processor = await sessions.lockProcessor(transaction, sessionId, operation)
-      if (!processor) return { claims, busy }
       for (let tries = busyTries; claims.length < most && tries > 0; ) {
-        const claimId = newId()
+        const claimIds = Array.from({ length: most - claims.length }, newId)
         const began = performance.now()
-        const taken = await queue.takeNext(transaction, {
+        const taken = await queue.claim(transaction, {
           operation,
           sessionId,
-          claimId,
-          ceiling: processor.slots,
+          claimIds,
+          leaseSeconds,
           ...this.#limits,
         })
-        if (taken.jobId === null) {
-          busy = taken.busy
-          if (!busy) break
-          tries -= 1
-          await sleep(busyPauseMilliseconds * (0.5 + Math.random()))
-          continue
+        if (taken.jobs.length > 0) onTaken?.(performance.now() - began)
+        for (const [index, { id: jobId, requesterId, projectId }] of taken.jobs.entries()) {
+          const claimId = claimIds[index] as string
+          claims.push({ jobId, claimId, sessionId, requesterId, projectId: projectId as string })
         }
-        onTaken?.(performance.now() - began)
-        const job = await jobs.move(transaction, { id: taken.jobId, state: 'queued' }, 'claimed', {
-          phase: 'processing',
-          newAttempt: true,
-        })
-        const { requesterId, projectId, attemptCount: number } = job
-        await attempts.insert(transaction, {
-          claimId,
-          jobId: job.id,
-          number,
-          operation,
-          requesterId,
-          projectId,
-          sessionId,
-          contract,
-          leaseSeconds,
-        })
-        claims.push({ jobId: job.id, claimId, sessionId, requesterId, projectId: projectId as string })
+        busy = taken.found === 'busy'
+        if (!busy || taken.jobs.length === claimIds.length) break
+        tries -= 1
+        await sleep(busyPauseMilliseconds * (0.5 + Math.random()))
       }
       return { claims, busy }
     })
@@ -235,11 +217,10 @@ export class Engine {
   /** Ends a claim and its job, held and compared as a delivery is. */
   async finish({ claimId, sessionId }: Claimed): Promise<void> {
     await this.#database.transaction('complete', async (transaction) => {
-      const jobId = await attempts.hold(transaction, claimId, sessionId, leaseSeconds)
-      const [job] = jobId === null ? [] : await jobs.findMany(transaction, [jobId])
-      if (!job) throw new Error('a claim was lost')
+      const held = await attempts.hold(transaction, claimId, sessionId, leaseSeconds)
+      if (!held) throw new Error('a claim was lost')
       await attempts.end(transaction, claimId, 'delivered')
-      const delivered = await jobs.move(transaction, job, 'delivered', {
+      const delivered = await jobs.move(transaction, held.job, 'delivered', {
         phase: 'publishing_result',
         processorContract: contract,
         finalization: { token: newId(), seconds: leaseSeconds },

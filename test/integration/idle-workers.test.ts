@@ -27,7 +27,7 @@ describe('idle workers', () => {
     for (const worker of workers) await worker.open({ slots: 1 })
     return workers
   }
-  const looks = () => statements.filter((text) => text.includes('take_next')).length
+  const looks = () => statements.filter((text) => text.includes('claim_jobs')).length
   /** Resolves when as many calls wait as there are workers. */
   async function allWait(count: number): Promise<void> {
     for (;;) {

@@ -1,6 +1,6 @@
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { startPostgres } from '../../scripts/postgres.ts'
 import { repositoryRoot, trackedFiles } from '../support/repository.ts'
 import { runTests } from './test-run.ts'
@@ -31,6 +31,7 @@ interface Mutant {
 }
 
 const engine = 'migrations/0008_processing_engine.sql'
+const claiming = 'migrations/0009_claim_in_one_call.sql'
 const line = 'migrations/0006_processing_queue.sql'
 const base = 'migrations/0005_processing.sql'
 const of = (name: string) => `server/src/contexts/processing/${name}.ts`
@@ -282,11 +283,9 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a session that drains takes claims',
-    file: of('store/sessions'),
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a source
-    find: 'WHERE id = ${sessionId} AND ended_at IS NULL AND draining_since IS NULL`))',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a source
-    replace: 'WHERE id = ${sessionId} AND ended_at IS NULL`))',
+    file: claiming,
+    find: 'WHERE s.id = session AND s.ended_at IS NULL AND s.draining_since IS NULL;',
+    replace: 'WHERE s.id = session AND s.ended_at IS NULL;',
     in: ['interleavings', 'model'],
   },
   {
@@ -350,6 +349,11 @@ async function copyProject(): Promise<string> {
 export async function runMutants(only = ''): Promise<boolean> {
   const chosen = mutants.filter(({ name }) => new RegExp(only).test(name))
   const copy = await copyProject()
+  for (const { name, file, find } of chosen) {
+    if (!(await readFile(join(copy, file), 'utf8')).includes(find)) {
+      throw new Error(`the mutant "${name}" does not fit ${file} any more`)
+    }
+  }
   const postgres = await startPostgres({
     directory: join(copy, 'postgres'),
     settings: { fsync: 'off', full_page_writes: 'off', max_connections: '200' },
@@ -367,7 +371,6 @@ export async function runMutants(only = ''): Promise<boolean> {
     for (const { name, file, find, replace, in: tried } of chosen) {
       const path = join(copy, file)
       const sound = await readFile(path, 'utf8')
-      if (!sound.includes(find)) throw new Error(`the mutant "${name}" does not fit ${dirname(file)} any more`)
       await writeFile(
         path,
         sound.replaceAll(find, () => replace),

@@ -397,7 +397,7 @@ export const pairs: readonly Pair[] = [
         check: async ({ results, trace }) => {
           orThrow(results[0])
           const drained = trace.indexOf('0 drain.before-commit')
-          const took = trace.findIndex((step) => step.startsWith('1') && step.includes('take_next'))
+          const took = trace.findIndex((step) => step.startsWith('1') && step.includes('claim_jobs'))
           if (claims(results[1]).length > 0) expect(took).toBeLessThan(drained)
         },
       }

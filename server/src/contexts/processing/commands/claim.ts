@@ -4,10 +4,9 @@ import { protocolBase } from '@platen/worker/protocol'
 import { Bell } from '../../../platform/bell.ts'
 import type { Transaction } from '../../../platform/database.ts'
 import { newId } from '../../../platform/ids.ts'
-import * as attempts from '../store/attempts.ts'
-import * as jobs from '../store/jobs.ts'
+import type * as jobs from '../store/jobs.ts'
 import * as queue from '../store/queue.ts'
-import * as sessions from '../store/sessions.ts'
+import type * as sessions from '../store/sessions.ts'
 import { type Engine, type ProcessingParts, sessionTopic } from './context.ts'
 import { announceJob } from './end-job.ts'
 import { type Effect, once, type WorkerCall } from './replay.ts'
@@ -101,43 +100,29 @@ async function claimAll(
   session: sessions.Session,
   request: AcquireRequest,
 ): Promise<Effect<StoredClaims> | Found> {
-  const { activePerProject, activePerRequester } = parts.deployment.limits
-  const processor = await sessions.lockProcessor(transaction, session.id, request.processor)
-  if (!processor) return 'no_room'
-  // What the session already runs holds slots of its own: beyond them there is nothing to take.
-  const most = Math.min(request.permits, processor.slots)
+  const { activePerProject, activePerRequester, leaseSeconds } = parts.deployment.limits
+  const limits = { activePerRequester, activePerProject, leaseSeconds }
   const claims: StoredClaim[] = []
   const started: jobs.Job[] = []
   let found: Found = 'nothing'
-  for (let tries = busyTries; claims.length < most && tries > 0; ) {
-    const claimId = newId()
-    const { jobId, busy, sessionFull } = await queue.takeNext(transaction, {
-      operation: request.processor,
-      sessionId: session.id,
-      claimId,
-      ceiling: processor.slots,
-      activePerRequester,
-      activePerProject,
-    })
-    if (jobId === null) {
-      found = sessionFull ? 'no_room' : busy ? 'busy' : 'nothing'
-      if (!busy) break
-      tries -= 1
-      await sleep(busyPauseMilliseconds * (0.5 + parts.random()))
-      continue
+  for (let tries = busyTries; claims.length < request.permits && tries > 0; ) {
+    const claimIds = Array.from({ length: request.permits - claims.length }, newId)
+    const { processor: operation } = request
+    const taken = await queue.claim(transaction, { operation, sessionId: session.id, claimIds, ...limits })
+    for (const [index, job] of taken.jobs.entries()) {
+      claims.push(describe(parts, job, claimIds[index] as string))
+      started.push(job)
     }
-    const running = await jobs.move(transaction, { id: jobId, state: 'queued' }, 'claimed', {
-      phase: 'processing',
-      newAttempt: true,
-    })
-    claims.push(await start(parts, transaction, session, running, claimId, processor.contract))
-    started.push(running)
+    found = taken.found
+    if (taken.jobs.length === claimIds.length || found !== 'busy') break
+    tries -= 1
+    await sleep(busyPauseMilliseconds * (0.5 + parts.random()))
   }
   if (claims.length === 0) return found
   return {
     response: { claims },
     after: () => {
-      parts.waiters.claimed(request.processor, claims.length, found !== 'nothing' || claims.length === most)
+      parts.waiters.claimed(request.processor, claims.length, found !== 'nothing' || claims.length === request.permits)
       for (const job of started) announceJob(parts, job)
       // Another replica that this session calls must know that it holds claims now.
       parts.signals.announce(sessionTopic(session.id))
@@ -145,41 +130,21 @@ async function claimAll(
   }
 }
 
-async function start(
-  { deployment }: ProcessingParts,
-  transaction: Transaction,
-  session: sessions.Session,
-  job: jobs.Job,
-  claimId: string,
-  contract: string,
-): Promise<StoredClaim> {
-  const { id, operation, requesterId, projectId, inputSha256, inputByteLength, inputDigest } = job
+function describe({ deployment }: ProcessingParts, job: jobs.Job, claimId: string): StoredClaim {
+  const { id, operation, inputSha256, inputByteLength, inputDigest } = job
   const limits = deployment.operations.get(operation)
   if (!limits || inputSha256 === null || inputByteLength === null || inputDigest === null) {
     throw new Error(`job ${id} was claimable without an input or an allowed operation`)
   }
-  const { leaseSeconds } = deployment.limits
-  const number = job.attemptCount
-  await attempts.insert(transaction, {
-    claimId,
-    jobId: id,
-    number,
-    operation,
-    requesterId,
-    projectId,
-    sessionId: session.id,
-    contract,
-    leaseSeconds,
-  })
   return {
     claim_id: claimId,
     job_id: id,
-    attempt: number,
+    attempt: job.attemptCount,
     operation,
     options: job.options as Claim['options'],
     input: { byte_length: inputByteLength, sha256: inputSha256, input_digest: inputDigest },
     limits,
-    lease_seconds: leaseSeconds,
+    lease_seconds: deployment.limits.leaseSeconds,
   }
 }
 

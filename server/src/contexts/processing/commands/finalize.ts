@@ -26,7 +26,7 @@ export async function takeOver({ database, deployment }: ProcessingParts, jobId:
  */
 export async function finalize(parts: ProcessingParts, jobId: string, token: string): Promise<void> {
   const { database, signals } = parts
-  const [job] = await jobs.findMany(database.pool, [jobId])
+  const job = await jobs.find(database.pool, jobId)
   if (job?.state !== 'finalizing') return
   const started = performance.now()
   const delivered = await staging.listDelivered(database.pool, jobId)
@@ -68,7 +68,7 @@ function publish(
 ): Promise<jobs.Job | null> {
   const { blobs, database } = parts
   return database.transaction('publish', async (transaction) => {
-    const [unlocked] = await jobs.findMany(transaction, [id])
+    const unlocked = await jobs.find(transaction, id)
     const name = unlocked ? await publishableName(parts, transaction, unlocked) : null
     const job = await jobs.lockFinalization(transaction, id, token)
     if (!job) return null

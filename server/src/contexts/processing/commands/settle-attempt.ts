@@ -26,11 +26,6 @@ import { once, type WorkerCall } from './replay.ts'
 /** Releases that do not count against the limit of attempts; after as many a job is not handed back for free. */
 const freeReleases = 20
 
-interface Held {
-  readonly job: jobs.Job
-  readonly attempt: attempts.Attempt
-}
-
 /** What a session may do with a claim it holds. Every call compares the claim with the database; a stale one has no effect. */
 export class Attempts {
   readonly #parts: ProcessingParts
@@ -66,7 +61,7 @@ export class Attempts {
     await this.#once(call, async (transaction) => {
       // The claim alone is held, and shared: the files of one delivery are declared side by side.
       const jobId = await attempts.share(transaction, claimId, session.id, deployment.limits.leaseSeconds)
-      const [job] = jobId === null ? [] : await jobs.findMany(transaction, [jobId])
+      const job = jobId === null ? null : await jobs.find(transaction, jobId)
       if (!job) throw claimLost()
       if (job.cancelRequested) throw claimCancelled()
       const role = resultRoles[job.operation][file.role]
@@ -94,7 +89,7 @@ export class Attempts {
     const { blobs, database } = this.#parts
     const right = this.#right(ticket, 'input')
     const attempt = await this.#current(right.claim, session)
-    const [job] = await jobs.findMany(database.pool, [attempt.jobId])
+    const job = await jobs.find(database.pool, attempt.jobId)
     if (!job?.inputSha256 || job.inputByteLength === null) throw claimLost()
     await database.failpoints.hit('input.before-transfer')
     return { byteLength: job.inputByteLength, bytes: blobs.read(job.inputSha256) }
@@ -200,7 +195,7 @@ export class Attempts {
   /** Ends an attempt that delivered nothing and does to its job what the policy says. The caller holds both rows. */
   async settle(
     transaction: Transaction,
-    { job, attempt }: Held,
+    { job, attempt }: attempts.Held,
     outcome: 'failed' | 'released' | 'lease_expired',
     failure: Failure,
     more: { diagnostics?: FailRequest['diagnostics']; explanation?: string | null; free?: boolean } = {},
@@ -276,7 +271,7 @@ export class Attempts {
   async #mayExplain(transaction: Transaction, session: Session, claimId: string): Promise<string | null> {
     const { leaseSeconds } = this.#parts.deployment.limits
     const attempt = await attempts.findCurrent(transaction, claimId, session.id, leaseSeconds)
-    const [job] = attempt ? await jobs.findMany(transaction, [attempt.jobId]) : []
+    const job = attempt && (await jobs.find(transaction, attempt.jobId))
     return job ? publishableName(this.#parts, transaction, job) : null
   }
 
@@ -291,13 +286,11 @@ export class Attempts {
   }
 
   /** Holds the job and then the claim, in the documented order. @throws {WorkerRefusal} `claim_lost` */
-  async #hold(transaction: Transaction, session: Session, claimId: string): Promise<Held> {
+  async #hold(transaction: Transaction, session: Session, claimId: string): Promise<attempts.Held> {
     const { leaseSeconds } = this.#parts.deployment.limits
-    const jobId = await attempts.hold(transaction, claimId, session.id, leaseSeconds)
-    const [job] = jobId === null ? [] : await jobs.findMany(transaction, [jobId])
-    const attempt = job && (await attempts.find(transaction, claimId))
-    if (!job || !attempt) throw claimLost()
-    return { job, attempt }
+    const held = await attempts.hold(transaction, claimId, session.id, leaseSeconds)
+    if (!held) throw claimLost()
+    return held
   }
 
   /** The attempt behind a claim, for what changes nothing. @throws {WorkerRefusal} `claim_lost` */

@@ -45,7 +45,7 @@ export async function submitBuild(
     if (!(await commandKeys.reserve(transaction, { ...key, digest, jobId: id }))) {
       const first = await commandKeys.find(transaction, key)
       if (first?.digest !== digest) throw new IdempotencyConflictError(given.idempotencyKey)
-      const [job] = await jobs.findMany(transaction, [first.jobId])
+      const job = await jobs.find(transaction, first.jobId)
       if (!job) throw new Error('a command key outlived its job')
       return { job, replayed: true }
     }

@@ -1,7 +1,8 @@
-import { type Operation, operations } from '@platen/worker/protocol'
+import { operations } from '@platen/worker/protocol'
 import { z } from 'zod'
 import { type Reader, sql, type Transaction } from '../../../platform/database.ts'
 import type { Failure } from '../domain/failure.ts'
+import * as jobs from './jobs.ts'
 
 const attemptRow = z.object({
   claimId: z.uuid(),
@@ -23,28 +24,6 @@ const columns = sql.fragment`
 
 export type Outcome = 'delivered' | 'failed' | 'released' | 'lease_expired' | 'cancelled'
 
-export const insert = (
-  transaction: Transaction,
-  attempt: {
-    claimId: string
-    jobId: string
-    number: number
-    operation: Operation
-    requesterId: string
-    projectId: string | null
-    sessionId: string
-    contract: string
-    leaseSeconds: number
-  },
-): Promise<unknown> =>
-  transaction.query(sql.unsafe`
-    INSERT INTO processing.attempt
-      (claim_id, job_id, number, operation, requester_id, project_id, session_id, contract, lease_expires_at)
-    VALUES (
-      ${attempt.claimId}, ${attempt.jobId}, ${attempt.number}, ${attempt.operation}, ${attempt.requesterId},
-      ${attempt.projectId}, ${attempt.sessionId}, ${attempt.contract}, clock_timestamp() + make_interval(secs => ${attempt.leaseSeconds})
-    )`)
-
 /** The attempt while its claim holds for this session; without a lock. */
 export const findCurrent = (
   reader: Reader,
@@ -59,17 +38,31 @@ export const findCurrent = (
       AND ended_at IS NULL
       AND processing.lease_holds(lease_expires_at, ${leaseSeconds})`)
 
-const heldJob = z.object({ jobId: z.uuid().nullable() })
+export interface Held {
+  readonly job: jobs.Job
+  readonly attempt: Attempt
+}
 
-/** Holds a claim's job and then its attempt, and compares when both are held. @returns the job, or null for a lost claim */
-export const hold = (
+/** Holds a claim's job and then its attempt, and compares when both are held. @returns both, or null for a lost claim */
+export async function hold(
   transaction: Transaction,
   claimId: string,
   sessionId: string,
   leaseSeconds: number,
-): Promise<string | null> =>
-  transaction.oneFirst(sql.type(heldJob)`
-    SELECT processing.hold_claim(${claimId}, ${sessionId}, ${leaseSeconds}) AS "jobId"`)
+): Promise<Held | null> {
+  // Of the attempt only what never changes: the statement may see it as it was before it was held.
+  const held = await transaction.maybeOne(sql.type(jobs.jobRow.extend({ number: z.int(), contract: z.string() }))`
+    SELECT attempt.number, attempt.contract, ${jobs.columns}
+    FROM
+      processing.hold_claimed_job(${claimId}, ${sessionId}, ${leaseSeconds}) AS job,
+      processing.attempt
+    WHERE attempt.claim_id = ${claimId}`)
+  if (!held) return null
+  const { number, contract, ...job } = held
+  return { job, attempt: { claimId, jobId: job.id, number, operation: job.operation, sessionId, contract } }
+}
+
+const sharedJob = z.object({ jobId: z.uuid().nullable() })
 
 /** Keeps a claim from ending until the transaction does. @returns its job, or null for a lost claim */
 export const share = (
@@ -78,11 +71,8 @@ export const share = (
   sessionId: string,
   leaseSeconds: number,
 ): Promise<string | null> =>
-  transaction.oneFirst(sql.type(heldJob)`
+  transaction.oneFirst(sql.type(sharedJob)`
     SELECT processing.share_claim(${claimId}, ${sessionId}, ${leaseSeconds}) AS "jobId"`)
-
-export const find = (reader: Reader, claimId: string): Promise<Attempt | null> =>
-  reader.maybeOne(sql.type(attemptRow)`SELECT ${columns} FROM processing.attempt WHERE claim_id = ${claimId}`)
 
 export const renew = async (
   reader: Reader,

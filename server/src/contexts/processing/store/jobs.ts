@@ -19,7 +19,7 @@ const failure = z.object({
   limit: z.object({ name: z.enum(limitNames), value: z.number() }).nullable(),
 })
 
-const jobRow = z.object({
+export const jobRow = z.object({
   id: z.uuid(),
   operation: z.enum(operations),
   requesterId: z.uuid(),
@@ -45,7 +45,8 @@ const jobRow = z.object({
 })
 export type Job = z.infer<typeof jobRow>
 
-const columns = sql.fragment`
+/** Of a row called `job`. */
+export const columns = sql.fragment`
   job.id,
   job.operation,
   job.requester_id AS "requesterId",
@@ -71,6 +72,9 @@ const columns = sql.fragment`
 
 export const findMany = (reader: Reader, ids: readonly string[]): Promise<readonly Job[]> =>
   reader.any(sql.type(jobRow)`SELECT ${columns} FROM processing.job WHERE id = ANY (${sql.array([...ids], 'uuid')})`)
+
+export const find = (reader: Reader, id: string): Promise<Job | null> =>
+  reader.maybeOne(sql.type(jobRow)`SELECT ${columns} FROM processing.job WHERE id = ${id}`)
 
 export const lock = (transaction: Transaction, id: string): Promise<Job | null> =>
   transaction.maybeOne(sql.type(jobRow)`SELECT ${columns} FROM processing.job WHERE id = ${id} FOR NO KEY UPDATE`)
@@ -106,7 +110,6 @@ export interface Changes {
   readonly queueSeconds?: number
   /** Seconds until the job may be claimed again; with 0 it stands in line at once. */
   readonly delaySeconds?: number
-  readonly newAttempt?: true
   /** The attempt that ended does not count against the limit. */
   readonly extraAttempt?: true
   readonly failure?: Failure
@@ -117,7 +120,7 @@ export interface Changes {
 }
 
 /**
- * The one writer of a job's state. The caller holds the row.
+ * The writer of a job's state, but for claims, which are made in one round trip (store/queue.ts). The caller holds the row.
  *
  * @throws {Error} for a move that the lifecycle does not have: a defect of the caller
  */
@@ -156,9 +159,6 @@ export async function move(
       : [
           sql.fragment`claimable_at = ${changes.delaySeconds > 0 ? sql.fragment`now() + make_interval(secs => ${changes.delaySeconds})` : sql.fragment`NULL`}`,
         ]),
-    ...(changes.newAttempt
-      ? [sql.fragment`attempt_count = attempt_count + 1, started_at = coalesce(started_at, now()), claimable_at = NULL`]
-      : []),
     ...(changes.extraAttempt ? [sql.fragment`attempt_limit = attempt_limit + 1`] : []),
     ...(changes.failure ? [sql.fragment`failure = ${sql.jsonb(changes.failure as never)}`] : []),
     ...(changes.diagnostics ? [sql.fragment`diagnostics = ${sql.jsonb(changes.diagnostics as never)}`] : []),

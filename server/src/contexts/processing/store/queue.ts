@@ -1,6 +1,8 @@
 import type { Operation } from '@platen/worker/protocol'
 import { z } from 'zod'
 import { type Reader, sql, type Transaction } from '../../../platform/database.ts'
+import { next } from '../domain/lifecycle.ts'
+import * as jobs from './jobs.ts'
 
 /** Puts a job in line that the caller holds and has just queued. */
 export const enter = (transaction: Transaction, jobId: string): Promise<unknown> =>
@@ -10,31 +12,39 @@ export const enter = (transaction: Transaction, jobId: string): Promise<unknown>
 export const leave = (transaction: Transaction, jobId: string): Promise<unknown> =>
   transaction.query(sql.unsafe`SELECT processing.leave_queue(${jobId})`)
 
-export interface Taking {
+export interface Claiming {
   readonly operation: Operation
   readonly sessionId: string
-  readonly claimId: string
-  /** Slots of the session's processor. */
-  readonly ceiling: number
+  /** As many jobs at most; each that is claimed takes the next of them. */
+  readonly claimIds: readonly string[]
   readonly activePerRequester: number
   readonly activePerProject: number
+  readonly leaseSeconds: number
 }
 
+/** Why there is no more to claim: nothing in line for anyone, others have what there is, or the session has no room. */
+const found = z.enum(['nothing', 'busy', 'no_room'])
+const claimedRow = z.union([jobs.jobRow.extend({ found }), z.object({ id: z.null(), found })])
+
 /**
- * Takes the next job in line for a claim; its row is held and its slots are taken.
+ * Claims the next jobs in line and opens their attempts, in one round trip; their rows are held.
  *
- * @returns the job, or whether the session has no slot, or one was passed over only because another transaction had it
+ * @returns the jobs, in the order of their claims, and why there are no more when there are fewer than claims
  */
-export const takeNext = (
+export async function claim(
   transaction: Transaction,
-  taking: Taking,
-): Promise<{ jobId: string | null; busy: boolean; sessionFull: boolean }> =>
-  transaction.one(sql.type(z.object({ jobId: z.uuid().nullable(), busy: z.boolean(), sessionFull: z.boolean() }))`
-    SELECT job_id AS "jobId", busy, session_full AS "sessionFull"
-    FROM processing.take_next(
-      ${taking.operation}, ${taking.sessionId}, ${taking.claimId}, ${taking.ceiling},
-      ${taking.activePerRequester}, ${taking.activePerProject}
-    )`)
+  claiming: Claiming,
+): Promise<{ jobs: readonly jobs.Job[]; found: z.infer<typeof found> }> {
+  const rows = await transaction.many(sql.type(claimedRow)`
+    SELECT claimed.reason AS found, ${jobs.columns}
+    FROM
+      processing.claim_jobs(
+        ${claiming.operation}, ${claiming.sessionId}, ${sql.array([...claiming.claimIds], 'uuid')},
+        ${claiming.activePerRequester}, ${claiming.activePerProject}, ${claiming.leaseSeconds}, ${next('queued', 'claimed')}
+      ) AS claimed
+      LEFT JOIN LATERAL unnest(claimed.jobs) AS job ON true`)
+  return { jobs: rows.filter((row) => row.id !== null), found: (rows[0] as (typeof rows)[number]).found }
+}
 
 /** Requesters between two ids whose place in line is not what their waiting jobs say: a defect, if there ever is one. */
 export const listUnsound = (

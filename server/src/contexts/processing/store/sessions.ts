@@ -96,24 +96,6 @@ export const drain = (reader: Reader, id: string): Promise<unknown> =>
   reader.query(sql.unsafe`
     UPDATE processing.session SET draining_since = coalesce(draining_since, now()) WHERE id = ${id} AND ended_at IS NULL`)
 
-/** Where the claim path starts: one session's processor, held against its own other claims. */
-export const lockProcessor = async (
-  transaction: Transaction,
-  sessionId: string,
-  operation: Operation,
-): Promise<{ slots: number; contract: string } | null> => {
-  const processor = await transaction.maybeOne(sql.type(z.object({ slots: z.int(), contract: z.string() }))`
-    SELECT slots, contract FROM processing.session_processor
-    WHERE session_id = ${sessionId} AND operation = ${operation} AND healthy
-    FOR NO KEY UPDATE`)
-  // Asked when the row is held: whoever drains or ends a session holds it first.
-  const takes =
-    processor !== null &&
-    (await transaction.exists(sql.unsafe`
-      SELECT 1 FROM processing.session WHERE id = ${sessionId} AND ended_at IS NULL AND draining_since IS NULL`))
-  return takes ? processor : null
-}
-
 const processorRow = z.object({
   operation: z.enum(operations),
   name: z.string(),
