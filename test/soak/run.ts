@@ -51,7 +51,7 @@ async function soak(seconds: number, seed: number): Promise<boolean> {
   const healed = performance.now()
   await load.drain()
   const drainSeconds = (performance.now() - healed) / 1000
-  const violations = [...storyViolations(load.stories), ...(await databaseViolations(stack, 60_000))]
+  const violations = [...stack.crashes, ...storyViolations(load.stories), ...(await databaseViolations(stack, 60_000))]
   const [counts] = await stack.query<Record<string, number>>(`
     SELECT
       (SELECT count(*)::int FROM processing.job) AS jobs,

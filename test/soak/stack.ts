@@ -30,6 +30,8 @@ export class SoakStack implements AsyncDisposable {
   readonly members: Member[] = []
   readonly proxies: FaultyProxy[] = []
   readonly random: () => number
+  /** Members that ended by themselves after they were ready; nothing that happens to them is a reason to. */
+  readonly crashes: string[] = []
   /** Text of failpoints for the next start of a member. */
   failpointsFor: (member: Member) => string = () => ''
   #corePorts: number[] = []
@@ -131,10 +133,19 @@ export class SoakStack implements AsyncDisposable {
       while (!this.#stopping) {
         const child = kind === 'core' ? this.#forkCore(member) : this.#forkWorker(member, port)
         const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-        const said = new Promise<void>((resolve) => child.on('message', () => resolve()))
+        let ready = false
+        const said = new Promise<void>((resolve) =>
+          child.on('message', () => {
+            ready = true
+            resolve()
+          }),
+        )
         member.child = child
         member.ready = Promise.race([ended, said])
         await ended
+        if (ready && child.exitCode !== null && !this.#stopping) {
+          this.crashes.push(`${kind} ${index} ended by itself, with status ${child.exitCode}`)
+        }
         member.child = null
         await sleep(200 + this.random() * 500)
       }

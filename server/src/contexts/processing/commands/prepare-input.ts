@@ -1,14 +1,11 @@
-import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { encodeManifest, inputDigest, type ProjectManifest } from '@platen/worker/protocol'
-import { pack } from 'tar-stream'
+import { inputDigest } from '@platen/worker/protocol'
 import { BlobTooLargeError, type StoredBlob } from '../../../platform/blobs/blob-store.ts'
-import type { SnapshotDescriptor, Workspace } from '../../workspace/index.ts'
 import { manifestOf } from '../domain/bundle.ts'
 import * as jobs from '../store/jobs.ts'
 import * as queue from '../store/queue.ts'
 import type { ProcessingParts } from './context.ts'
 import { announceJob, endJob } from './end-job.ts'
+import { packBundle } from './pack-bundle.ts'
 
 /** Headers and padding of the archive beside the project's own bytes. */
 const framingBytesPerFile = 4096
@@ -26,7 +23,10 @@ export async function prepareInput(parts: ProcessingParts, jobId: string): Promi
   let stored: StoredBlob
   await database.failpoints.hit('bundle.before-transfer')
   try {
-    stored = await blobs.write(bundle(manifest, snapshot, workspace), { maxBytes })
+    stored = await blobs.write(
+      packBundle(manifest, snapshot.files, (file) => workspace.snapshots.content(file)),
+      { maxBytes },
+    )
   } catch (error) {
     if (error instanceof BlobTooLargeError) return failPreparation(parts, jobId, error.message)
     throw error
@@ -57,42 +57,4 @@ async function failPreparation(parts: ProcessingParts, jobId: string, message: s
     })
   })
   if (failed) announceJob(parts, failed)
-}
-
-/** The archive's bytes: order, mode, owner and time are fixed, so that equal content gives equal bytes. */
-async function* bundle(
-  manifest: ProjectManifest,
-  snapshot: SnapshotDescriptor,
-  workspace: Workspace,
-): AsyncGenerator<Uint8Array> {
-  const archive = pack()
-  const write = async (name: string, size: number, content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) => {
-    const written = Promise.withResolvers<void>()
-    const header = { name, size, mode: 0o644, mtime: new Date(0), uid: 0, gid: 0, uname: '', gname: '' }
-    const entry = archive.entry(header, (error) => (error ? written.reject(error) : written.resolve()))
-    for await (const chunk of content) if (!entry.write(chunk)) await once(entry, 'drain')
-    entry.end(null)
-    await written.promise
-  }
-  const fill = async () => {
-    const head = encodeManifest(manifest)
-    await write('manifest.json', head.length, [head])
-    for (const file of snapshot.files) await write(`files/${file.path}`, file.byteLength, verified(file, workspace))
-    archive.finalize()
-  }
-  fill().catch((error: Error) => archive.destroy(error))
-  for await (const chunk of archive) yield chunk as Uint8Array
-}
-
-/** A manifest that lies about its content must never leave Core. */
-async function* verified(file: SnapshotDescriptor['files'][number], workspace: Workspace): AsyncGenerator<Uint8Array> {
-  const hash = createHash('sha256')
-  let byteLength = 0
-  for await (const chunk of workspace.snapshots.content(file)) {
-    hash.update(chunk)
-    byteLength += chunk.length
-    yield chunk
-  }
-  if (byteLength !== file.byteLength || hash.digest('hex') !== file.sha256)
-    throw new Error('a frozen file is not what its digest says')
 }
