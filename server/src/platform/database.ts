@@ -32,9 +32,10 @@ export interface Database {
   readonly url: string
   readonly failpoints: Failpoints
   /**
-   * Runs and commits a transaction. It is repeated when the server gave it up for a conflict or the connection was lost
-   * before the commit, so `run` may have no other effect than its statements.
+   * Runs and commits a transaction. It is repeated when the server gave it up for a conflict (SQLSTATE class 40), so `run`
+   * may have no other effect than its statements.
    *
+   * @throws {Error} for a lost connection; whether it committed is then not known
    * @param name of the step, as its failpoints are called
    */
   transaction<T>(name: string, run: (transaction: Transaction) => Promise<T>): Promise<T>
@@ -128,7 +129,9 @@ export async function openDatabase({
     max: Math.max(4, Math.ceil(poolSize / 2)),
     connectionTimeoutMillis: 10_000,
   })
-  // An idle connection that the server ends is replaced on the next use; without a listener it would end the process.
+  // A connection that the server ends says so as an event too, whoever has it: without a listener it would end the
+  // process. The pool listens only to those that are idle, and replaces them; whoever has one is told by its statement.
+  bytes.on('connect', (client) => client.on('error', () => {}))
   bytes.on('error', (error) => logger.warn({ err: error }, 'an idle database connection was lost'))
   pool.on('error', (error) => logger.warn({ err: error }, 'a database connection was lost'))
   return {

@@ -41,6 +41,8 @@ async function readMigrations(directory: string): Promise<Migration[]> {
 export async function migrate(databaseUrl: string, directory: string = migrationsDirectory): Promise<string[]> {
   const migrations = await readMigrations(directory)
   const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 10_000 })
+  // A lost connection is told by the statement that runs; as an event alone it would end the process.
+  client.on('error', () => {})
   await client.connect()
   try {
     // A transaction lock, so that it also holds behind a transaction-mode pooler.
